@@ -53,6 +53,9 @@ pub enum Error {
     /// Nothing has that name.
     #[error("{0}")]
     NotFound(String),
+    /// Whoever watches wanted to stop; what was committed before stays.
+    #[error("interrupted")]
+    Interrupted,
     /// A stored record or an argument cannot be read as what it should be.
     #[error("{0}")]
     Invalid(String),

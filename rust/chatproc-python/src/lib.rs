@@ -1,1 +1,46 @@
+//! The binding: extract, detach, call, convert. No logic.
 
+mod errors;
+mod round;
+mod store;
+
+use chatproc_core::agenda;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use errors::{extract, give, raised};
+
+/// Plans lines without a store.
+#[pyfunction]
+fn plan_events<'py>(
+    py: Python<'py>,
+    lines: &Bound<'py, PyAny>,
+    options: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = extract(options)?;
+    let lines: Vec<Vec<u8>> = lines
+        .try_iter()?
+        .map(|line| Ok(line?.cast::<PyBytes>()?.as_bytes().to_vec()))
+        .collect::<PyResult<_>>()?;
+    let plan = py.detach(|| agenda::plan_lines(lines.iter().map(Vec::as_slice), &options));
+    give(py, &raised(py, plan)?)
+}
+
+/// The native core of chatproc.
+#[pymodule]
+#[pyo3(name = "_core")]
+fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
+    module.add_class::<round::Round>()?;
+    module.add_function(wrap_pyfunction!(plan_events, module)?)?;
+    module.add_function(wrap_pyfunction!(round::preview, module)?)?;
+    module.add_function(wrap_pyfunction!(store::status, module)?)?;
+    module.add_function(wrap_pyfunction!(store::search, module)?)?;
+    module.add_function(wrap_pyfunction!(store::task, module)?)?;
+    module.add_function(wrap_pyfunction!(store::history, module)?)?;
+    module.add_function(wrap_pyfunction!(store::quarantine, module)?)?;
+    module.add_function(wrap_pyfunction!(store::quarantined, module)?)?;
+    module.add_function(wrap_pyfunction!(store::update_status, module)?)?;
+    module.add_function(wrap_pyfunction!(store::update_priority, module)?)
+}

@@ -39,7 +39,8 @@ CREATE TABLE events(
 ) STRICT, WITHOUT ROWID;
 
 -- Refused lines, verbatim. `identity` tells a line that comes again: SHA-256 over the event hash where
--- there is one, else over the bytes. `state`: held, accepted (by a retry), discarded.
+-- there is one, else over the bytes. `event`: the id that a line owns although its revision was refused.
+-- `state`: held, accepted (by a retry), discarded.
 CREATE TABLE quarantine(
   id INTEGER PRIMARY KEY,
   identity BLOB NOT NULL UNIQUE,
@@ -49,9 +50,11 @@ CREATE TABLE quarantine(
   length INTEGER NOT NULL,
   reason TEXT NOT NULL,
   explanation TEXT NOT NULL,
+  event BLOB,
   raw BLOB,
   state TEXT NOT NULL
 ) STRICT;
+CREATE INDEX quarantine_event ON quarantine(event) WHERE event IS NOT NULL;
 CREATE INDEX quarantine_held ON quarantine(id) WHERE state = 'held';
 
 -- ── messages ───────────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +125,7 @@ CREATE TABLE segments(
   content_fp BLOB NOT NULL,
   chars INTEGER NOT NULL,
   sent INTEGER NOT NULL,
+  files INTEGER NOT NULL,
   subject_at INTEGER,
   newest_at INTEGER NOT NULL,
   status TEXT NOT NULL,
@@ -221,7 +225,8 @@ CREATE TABLE receipts(
 
 -- ── tasks ──────────────────────────────────────────────────────────────────────────────────────────
 -- `record`: the task as published. The other columns are copies for filters and order.
--- `due_at`: the instant for order and filters; a date stands for its end.
+-- `due_at`: the instant for order and filters; a date stands for its end; without one it is the
+-- greatest number, so that such tasks come last.
 CREATE TABLE tasks(
   task INTEGER PRIMARY KEY,
   task_id TEXT NOT NULL UNIQUE,
@@ -229,15 +234,18 @@ CREATE TABLE tasks(
   status TEXT NOT NULL,
   status_by TEXT NOT NULL,
   priority TEXT NOT NULL,
-  due_at INTEGER,
+  due_at INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL,
   conversation INTEGER NOT NULL REFERENCES conversations,
   last_commit INTEGER NOT NULL REFERENCES commits,
   record TEXT NOT NULL
 ) STRICT;
-CREATE INDEX tasks_due ON tasks(status, due_at, task);
-CREATE INDEX tasks_updated ON tasks(updated_at, task);
+-- One index an order; `list_tasks` reads each status by itself and merges them.
+CREATE INDEX tasks_due ON tasks(status, due_at);
+CREATE INDEX tasks_priority ON tasks(status, priority, due_at);
+CREATE INDEX tasks_updated ON tasks(status, updated_at);
+CREATE INDEX tasks_created ON tasks(status);
 
 CREATE TABLE task_sources(
   task INTEGER NOT NULL REFERENCES tasks,
@@ -245,6 +253,14 @@ CREATE TABLE task_sources(
   PRIMARY KEY(task, message)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX task_sources_message ON task_sources(message);
+
+-- Conversations of a task's sources, for the filters by platform and conversation.
+CREATE TABLE task_conversations(
+  task INTEGER NOT NULL REFERENCES tasks,
+  conversation INTEGER NOT NULL REFERENCES conversations,
+  PRIMARY KEY(task, conversation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX task_conversations_conversation ON task_conversations(conversation);
 
 -- Which tasks a commit submitted, changed or not.
 CREATE TABLE submissions(
@@ -255,9 +271,9 @@ CREATE TABLE submissions(
 CREATE INDEX submissions_task ON submissions(task);
 
 -- Pairs of neighbouring characters as words, so that one index finds substrings of any length,
--- two Chinese characters too; rowid = task.
+-- two Chinese characters too; rowid = task. `people` are the names, apart for the filter by people.
 CREATE VIRTUAL TABLE task_search USING fts5(
-  pairs, content = '', contentless_delete = 1, tokenize = 'ascii'
+  pairs, people, content = '', contentless_delete = 1, tokenize = 'ascii'
 );
 
 -- ── outbox ─────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,382 @@
+//! What a round would do now: pending segments planned into groups and batches, and their documents.
+//!
+//! Reads messages wherever they are, in the store or only in memory; writes nothing.
+
+use rusqlite::Connection;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::document::{self, Batch, GroupText, Related, SegmentText, Sent};
+use crate::error::{Error, Result};
+use crate::event::{Event, Kind};
+use crate::fingerprint;
+use crate::plan::{self, Options, Pending, Waiting};
+use crate::revision::{FileFacts, Intake, Place};
+use crate::segment::alone_fits;
+use crate::store::ledger::{Candidate, Member};
+use crate::store::messages::{line, stored_event, stored_facts};
+use crate::zone::Zone;
+
+/// Everything pending, planned.
+#[derive(Debug, Default)]
+pub struct Agenda {
+    /// Groups in the order in which rounds take them.
+    pub groups: Vec<GroupPlan>,
+    /// Segments too long for any group.
+    pub oversized: Vec<Candidate>,
+}
+
+/// A group of the agenda.
+#[derive(Clone, Debug)]
+pub struct GroupPlan {
+    /// Its id, the same for the same content.
+    pub id: String,
+    /// Its fingerprint.
+    pub group_fp: [u8; 32],
+    /// Its conversation.
+    pub place: Place,
+    /// Its segments, in order.
+    pub segments: Vec<Candidate>,
+    /// Characters, its own share included.
+    pub chars: u64,
+    /// Messages sent.
+    pub sent: u64,
+    /// The plan's record of it.
+    plan: plan::Group,
+}
+
+/// A group as `preview` and `plan_events` show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupView {
+    /// Its id.
+    pub id: String,
+    /// Its fingerprint, hexadecimal.
+    pub fingerprint: String,
+    /// Its conversation.
+    pub conversation: Value,
+    /// Its segments with the keys of the messages that are sent.
+    pub segments: Vec<SegmentView>,
+    /// Messages sent.
+    pub messages: u64,
+    /// Characters.
+    pub chars: u64,
+}
+
+/// A segment as it is shown.
+#[derive(Clone, Debug, Serialize)]
+pub struct SegmentView {
+    /// Why its messages belong together.
+    pub continuity: String,
+    /// Its fingerprint, hexadecimal.
+    pub fingerprint: String,
+    /// Characters, its own share included.
+    pub chars: u64,
+    /// Keys of the messages that are sent, in order.
+    pub messages: Vec<String>,
+    /// Keys of the messages shown before them as history.
+    pub carried: Vec<String>,
+}
+
+/// Plans what is pending. Candidates are in the order of conversations and segments.
+#[must_use]
+pub fn agenda(candidates: Vec<Candidate>, options: &Options) -> Agenda {
+    let mut waiting: Vec<Waiting> = Vec::new();
+    for (number, candidate) in candidates.iter().enumerate() {
+        if waiting.last().is_none_or(|last| last.place != candidate.place) {
+            waiting.push(Waiting { place: candidate.place.clone(), segments: Vec::new() });
+        }
+        let pending = Pending {
+            segment: number,
+            chars: candidate.chars,
+            sent: candidate.sent,
+            refs: candidate.sent + candidate.carried.len() as u64,
+            files: candidate.files,
+            subject_at: candidate.subject_at,
+        };
+        if let Some(last) = waiting.last_mut() {
+            last.segments.push(pending);
+        }
+    }
+    let planned = plan::plan(&waiting, options);
+    let mut candidates: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
+    let mut take = |number: usize| candidates.get_mut(number).and_then(Option::take);
+    let groups = planned
+        .groups
+        .into_iter()
+        .map(|group| {
+            let segments: Vec<Candidate> = group.segments.iter().filter_map(|&number| take(number)).collect();
+            let group_fp = fingerprint::group_fp(segments.iter().map(|segment| &segment.content_fp));
+            GroupPlan {
+                id: fingerprint::group_id(&group_fp),
+                group_fp,
+                place: waiting[group.conversation].place.clone(),
+                segments,
+                chars: group.chars,
+                sent: group.sent,
+                plan: group,
+            }
+        })
+        .collect();
+    let oversized = planned.oversized.iter().filter_map(|&(_, number)| take(number)).collect();
+    Agenda { groups, oversized }
+}
+
+impl Agenda {
+    /// The batches of the next round: places among the groups.
+    #[must_use]
+    pub fn round(&self, options: &Options) -> Vec<Vec<usize>> {
+        let limit = usize::try_from(options.max_groups_per_round).unwrap_or(usize::MAX);
+        self.batches(limit, options)
+    }
+
+    /// The batches of the first `limit` groups.
+    #[must_use]
+    pub fn batches(&self, limit: usize, options: &Options) -> Vec<Vec<usize>> {
+        let groups: Vec<plan::Group> = self.groups.iter().take(limit).map(|group| group.plan.clone()).collect();
+        plan::batches(&groups, options)
+    }
+
+    /// The group with that id.
+    pub fn group(&self, id: &str) -> Result<&GroupPlan> {
+        let found = self.groups.iter().find(|group| group.id == id);
+        found.ok_or_else(|| Error::NotFound(format!("no pending group has the id {id}")))
+    }
+}
+
+/// Where messages are read: the store, memory, or both.
+#[derive(Clone, Copy, Default)]
+pub struct Shelf<'a> {
+    /// The store.
+    pub conn: Option<&'a Connection>,
+    /// What is only in memory.
+    pub fresh: Option<&'a Intake>,
+}
+
+/// A message's line with what is known of its attachments.
+struct Held {
+    raw: Vec<u8>,
+    facts: Option<Vec<FileFacts>>,
+    merged: Option<String>,
+}
+
+impl Shelf<'_> {
+    fn held(&self, member: &Member) -> Result<Held> {
+        match (member, self.conn, self.fresh) {
+            (Member::Stored(number), Some(conn), _) => {
+                let line = line(conn, *number)?;
+                Ok(Held { raw: line.raw, facts: None, merged: line.merged })
+            }
+            (Member::Fresh(key), _, Some(fresh)) if fresh.messages.contains_key(key) => {
+                let message = &fresh.messages[key].message;
+                Ok(Held { raw: message.raw.clone(), facts: Some(message.facts.clone()), merged: None })
+            }
+            _ => Err(Error::NotFound("a planned message is gone".to_owned())),
+        }
+    }
+
+    /// The store's rows of a group's messages, as far as they are stored.
+    fn rows(&self, group: &GroupPlan) -> Vec<i64> {
+        let members = group.segments.iter().flat_map(|segment| &segment.members);
+        let number = |member: &Member| match member {
+            Member::Stored(number) => Some(*number),
+            Member::Fresh(key) => self.fresh?.messages.get(key)?.message.number,
+        };
+        members.filter_map(number).collect()
+    }
+
+    /// Shows a group.
+    pub fn view(&self, group: &GroupPlan) -> Result<GroupView> {
+        let segments = group.segments.iter().map(|segment| self.segment_view(segment));
+        Ok(GroupView {
+            id: group.id.clone(),
+            fingerprint: fingerprint::hex(&group.group_fp),
+            conversation: self.conversation(&group.place)?,
+            segments: segments.collect::<Result<_>>()?,
+            messages: group.sent,
+            chars: group.chars,
+        })
+    }
+
+    /// Shows a segment.
+    pub fn segment_view(&self, segment: &Candidate) -> Result<SegmentView> {
+        Ok(SegmentView {
+            continuity: segment.continuity.clone(),
+            fingerprint: fingerprint::hex(&segment.content_fp),
+            chars: segment.chars,
+            messages: self.keys(&segment.members)?,
+            carried: self.keys(&segment.carried)?,
+        })
+    }
+
+    /// Keys of the messages among these that are sent.
+    fn keys(&self, members: &[Member]) -> Result<Vec<String>> {
+        let mut keys = Vec::new();
+        for member in members {
+            let held = self.held(member)?;
+            let event = stored_event(&held.raw)?;
+            if event.kind == Kind::Message {
+                keys.push(event.message_key.into_owned());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Names a conversation for a person.
+    pub fn conversation(&self, place: &Place) -> Result<Value> {
+        let told = self.fresh.and_then(|fresh| fresh.names.get(place));
+        let told = told.map(|naming| (naming.name.clone(), &naming.told.collected_at));
+        let stored = match self.conn {
+            Some(conn) => crate::store::status::conversation_name(conn, place)?,
+            None => None,
+        };
+        let name = match (told, stored) {
+            (Some((name, at)), Some((_, stored_at))) if *at >= stored_at => name,
+            (_, Some((name, _))) | (Some((name, _)), None) => name,
+            (None, None) => None,
+        };
+        Ok(json!({
+            "platform": place.platform, "account_id": place.account_id, "id": place.conversation_id, "name": name,
+        }))
+    }
+
+    fn oversized(&self, segment: &Candidate, limit: u64) -> Result<Value> {
+        Ok(json!({
+            "conversation": self.conversation(&segment.place)?,
+            "chars": segment.chars + crate::budget::CONVERSATION,
+            "limit": limit,
+            "messages": segment.sent,
+            "first_message": self.keys(&segment.members)?.first(),
+            "first_sent_at": document::seconds(segment.subject_at),
+        }))
+    }
+
+    /// Shows all oversized segments of an agenda.
+    pub fn all_oversized(&self, agenda: &Agenda, options: &Options) -> Result<Vec<Value>> {
+        agenda.oversized.iter().map(|segment| self.oversized(segment, options.group_limit())).collect()
+    }
+
+    /// Builds the document of a batch of groups.
+    pub fn document(&self, groups: &[&GroupPlan], options: &Options) -> Result<Batch> {
+        let start_at = options.view().start_at;
+        let mut held: Vec<Vec<(&Candidate, Vec<(Held, bool)>)>> = Vec::new();
+        for group in groups {
+            let mut segments = Vec::new();
+            for segment in &group.segments {
+                let carried = segment.carried.iter().map(|member| (member, true));
+                let members = segment.members.iter().map(|member| (member, false));
+                let lines = carried.chain(members).map(|(member, carried)| Ok((self.held(member)?, carried)));
+                segments.push((segment, lines.collect::<Result<Vec<_>>>()?));
+            }
+            held.push(segments);
+        }
+        let mut read: Vec<Vec<(&str, Vec<Opened<'_>>)>> = Vec::new();
+        for segments in &held {
+            let mut opened = Vec::new();
+            for (segment, lines) in segments {
+                let lines = lines.iter().map(|(held, carried)| Opened::read(held, *carried, start_at));
+                let sent = lines.filter(|line| line.as_ref().map_or(true, |line| line.event.kind == Kind::Message));
+                opened.push((segment.continuity.as_str(), sent.collect::<Result<Vec<_>>>()?));
+            }
+            read.push(opened);
+        }
+        let texts: Vec<GroupText<'_>> = groups
+            .iter()
+            .zip(&read)
+            .map(|(group, segments)| GroupText {
+                group: &group.id,
+                platform: &group.place.platform,
+                segments: segments
+                    .iter()
+                    .map(|(continuity, opened)| SegmentText {
+                        continuity,
+                        messages: opened.iter().map(Opened::sent).collect(),
+                    })
+                    .collect(),
+            })
+            .collect();
+        let related = self.related(groups, &Zone::named(&options.timezone)?)?;
+        document::document(&texts, &related, &options.timezone, options.max_related_chars)
+    }
+
+    /// Tasks that rest on messages of these groups, the most recently updated first.
+    fn related(&self, groups: &[&GroupPlan], zone: &Zone) -> Result<Vec<Related>> {
+        let Some(conn) = self.conn else { return Ok(Vec::new()) };
+        let rows: Vec<Vec<i64>> = groups.iter().map(|group| self.rows(group)).collect();
+        crate::store::tasks::related(conn, &rows, zone)
+    }
+}
+
+/// A line read, with its marks.
+struct Opened<'a> {
+    event: Event<'a>,
+    facts: Vec<FileFacts>,
+    history: bool,
+}
+
+impl<'a> Opened<'a> {
+    fn read(held: &'a Held, carried: bool, start_at: i64) -> Result<Self> {
+        let event = stored_event(&held.raw)?;
+        let facts = match &held.facts {
+            Some(facts) => facts.clone(),
+            None => stored_facts(&event, held.merged.as_deref())?,
+        };
+        let history = carried || event.sent_at < start_at;
+        Ok(Self { event, facts, history })
+    }
+
+    fn sent(&self) -> Sent<'_> {
+        Sent { event: &self.event, facts: &self.facts, history: self.history }
+    }
+}
+
+/// Plans lines without any store: what `plan_events` returns.
+pub fn plan_lines<'l>(lines: impl Iterator<Item = &'l [u8]>, options: &Options) -> Result<Value> {
+    options.check()?;
+    Zone::named(&options.timezone)?;
+    let mut intake = Intake::default();
+    for (number, line) in (1..).zip(lines) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+        if !line.trim_ascii().is_empty() {
+            let spot = crate::revision::Spot { file: String::new(), line: number, offset: 0 };
+            intake.line(&crate::revision::Nothing, line, spot)?;
+        }
+    }
+    let candidates = crate::store::ledger::pending(None, Some(&intake), options, &[0; 32])?;
+    let shelf = Shelf { conn: None, fresh: Some(&intake) };
+    let segments = candidates.iter().map(|candidate| {
+        let mut view = json!(shelf.segment_view(candidate)?);
+        view["conversation"] = shelf.conversation(&candidate.place)?;
+        view["oversized"] =
+            json!(!alone_fits(candidate.chars, candidate.sent, candidate.files, options.group_limit()));
+        Ok(view)
+    });
+    let segments: Vec<Value> = segments.collect::<Result<_>>()?;
+    let agenda = agenda(candidates, options);
+    let batches = agenda.batches(usize::MAX, options);
+    let name = |place: &usize| agenda.groups[*place].id.clone();
+    let batches: Vec<Vec<String>> = batches.iter().map(|batch| batch.iter().map(name).collect()).collect();
+    let groups = agenda.groups.iter().map(|group| shelf.view(group)).collect::<Result<Vec<_>>>()?;
+    let quarantined: Vec<Value> = intake
+        .refused
+        .iter()
+        .map(|refused| {
+            json!({
+                "line": refused.spot.line,
+                "reason": refused.reason.as_str(),
+                "explanation": refused.explanation,
+                "raw": refused.raw.as_deref().map(String::from_utf8_lossy),
+            })
+        })
+        .collect();
+    Ok(json!({
+        "counts": intake.counts,
+        "messages": intake.messages.len(),
+        "segments": segments,
+        "groups": groups,
+        "batches": batches,
+        "oversized": shelf.all_oversized(&agenda, options)?,
+        "quarantined": quarantined,
+    }))
+}

@@ -1,0 +1,203 @@
+//! Batch files → lines: finding them, opening what is compressed, and never holding a line that is too
+//! long. Nothing is written here, and nothing of a line is understood.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// What one `stat` tells of a batch file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Bytes.
+    pub size: u64,
+    /// Nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+/// How far a file was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that are done with; of a compressed file, of what it holds.
+    pub consumed: u64,
+    /// Lines that are done with, blank ones included.
+    pub lines: u64,
+    /// SHA-256 of the bytes that are done with.
+    pub digest: [u8; 32],
+    /// Whether a last line without its newline was left unread.
+    pub waiting: bool,
+}
+
+/// The files that the patterns name, each once, in the order in which they are read.
+///
+/// A pattern without a match, and a file that vanished, are no error; temporary files are no batches.
+pub fn find(patterns: &[String]) -> Result<Vec<PathBuf>> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+    let mut found = Vec::new();
+    for pattern in patterns {
+        let paths = glob::glob_with(pattern, options)
+            .map_err(|error| Error::Config(format!("input.paths: {pattern:?} is no pattern: {error}")))?;
+        for path in paths {
+            let path = path.map_err(|error| Error::Io(error.into()))?;
+            if path.is_file() && path.extension().is_none_or(|suffix| suffix != "tmp") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Looks at a file; none when it vanished.
+pub fn stat(path: &Path) -> Result<Option<Stat>> {
+    let metadata = match fs_err::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mtime = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mtime_ns = i64::try_from(mtime.as_nanos()).unwrap_or(i64::MAX);
+    Ok(Some(Stat { size: metadata.len(), mtime_ns }))
+}
+
+/// One line of a file.
+#[derive(Debug)]
+pub enum Line<'a> {
+    /// A line without its newline.
+    Whole(&'a [u8]),
+    /// A line of that many bytes, longer than allowed and skipped.
+    TooLong(u64),
+    /// The last line, which has no newline yet.
+    Open(&'a [u8]),
+}
+
+/// Lines of one batch file, from where it was left.
+pub struct Lines {
+    source: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    limit: usize,
+    digest: Sha256,
+    /// Bytes before the next line.
+    pub offset: u64,
+    /// Lines before the next line.
+    pub number: u64,
+}
+
+impl Lines {
+    /// Opens a file where `before` left it, or at its start when it does not begin with what was read.
+    ///
+    /// Compressed files (`.gz`, `.zst`) are always read whole: what was accepted before is a repeat.
+    pub fn open(path: &Path, before: Option<&Progress>, max_line_bytes: u64) -> Result<Self> {
+        let limit = usize::try_from(max_line_bytes).unwrap_or(usize::MAX);
+        let file = fs_err::File::open(path)?;
+        let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+        let source: Box<dyn BufRead> = match suffix {
+            "gz" => Box::new(buffered(flate2::bufread::MultiGzDecoder::new(buffered(file)))),
+            "zst" => Box::new(buffered(zstd::Decoder::new(file)?)),
+            _ => return Self::resume(file, before, limit),
+        };
+        Ok(Self::at_start(source, limit))
+    }
+
+    fn at_start(source: Box<dyn BufRead>, limit: usize) -> Self {
+        Self { source, buffer: Vec::new(), limit, digest: Sha256::new(), offset: 0, number: 0 }
+    }
+
+    fn resume(mut file: fs_err::File, before: Option<&Progress>, limit: usize) -> Result<Self> {
+        if let Some(before) = before.filter(|before| before.consumed > 0) {
+            let mut digest = Sha256::new();
+            let read = io::copy(&mut (&mut file).take(before.consumed), &mut HashWriter(&mut digest))?;
+            if read == before.consumed && digest.clone().finalize()[..] == before.digest {
+                let (offset, number) = (before.consumed, before.lines);
+                return Ok(Self { digest, offset, number, ..Self::at_start(Box::new(buffered(file)), limit) });
+            }
+            file.seek(SeekFrom::Start(0))?;
+        }
+        Ok(Self::at_start(Box::new(buffered(file)), limit))
+    }
+
+    /// The next line; none at the end. A whole line is done with once it was returned.
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let mut length: u64 = 0;
+        // A byte over the limit tells a line that is too long; its carriage return may be one more.
+        let room = self.limit.saturating_add(2);
+        let mut hashed = self.digest.clone();
+        let ended = loop {
+            let part = self.source.fill_buf()?;
+            if part.is_empty() {
+                break false;
+            }
+            let newline = part.iter().position(|&byte| byte == b'\n');
+            let taken = newline.map_or(part.len(), |at| at + 1);
+            hashed.update(&part[..taken]);
+            let kept = taken.min(room.saturating_sub(self.buffer.len()));
+            self.buffer.extend_from_slice(&part[..kept]);
+            self.source.consume(taken);
+            length += taken as u64;
+            if newline.is_some() {
+                break true;
+            }
+        };
+        if length == 0 {
+            return Ok(None);
+        }
+        if !ended {
+            let line = line_of(&self.buffer, self.offset);
+            return Ok(Some(if line.len() > self.limit { Line::TooLong(length) } else { Line::Open(line) }));
+        }
+        let start = self.offset;
+        self.digest = hashed;
+        self.offset += length;
+        self.number += 1;
+        let line = line_of(&self.buffer, start);
+        Ok(Some(if line.len() > self.limit { Line::TooLong(length) } else { Line::Whole(line) }))
+    }
+
+    /// How far the file was read.
+    #[must_use]
+    pub fn progress(&self, waiting: bool) -> Progress {
+        Progress {
+            consumed: self.offset,
+            lines: self.number,
+            digest: self.digest.clone().finalize().into(),
+            waiting,
+        }
+    }
+}
+
+/// A line without its line end, and at the file's start without a byte order mark.
+fn line_of(buffer: &[u8], offset: u64) -> &[u8] {
+    let line = buffer.strip_suffix(b"\n").unwrap_or(buffer);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if offset == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
+}
+
+/// Reads one line of a plain file again.
+pub fn read_at(path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let mut file = fs_err::File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(line_of(&bytes, offset).to_vec())
+}
+
+fn buffered<R: Read>(source: R) -> BufReader<R> {
+    BufReader::with_capacity(1 << 18, source)
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

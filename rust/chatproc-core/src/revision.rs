@@ -1,0 +1,590 @@
+//! What one more delivery changes about a message: duplicate, newer, stale or conflict.
+//!
+//! Pure: the rules of acceptance over what is already known, whoever keeps it. The result is the same
+//! for any order of the same deliveries, conflicting ones aside (there the first read stays).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::budget;
+use crate::error::Result;
+use crate::event::{Event, Kind, Reason, Refusal, State, read_event};
+use crate::fingerprint;
+use crate::json;
+
+/// The name of a conversation: platform, account and the platform's own id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// The platform, as `qq`.
+    pub platform: String,
+    /// The collecting account.
+    pub account_id: String,
+    /// The platform's id of the conversation.
+    pub conversation_id: String,
+}
+
+/// How a conversation calls itself, and the delivery that said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// The display name, if any delivery gave one.
+    pub name: Option<String>,
+    /// `group`, `private`, `channel`, `thread`, `mailbox` or `unknown`.
+    pub kind: &'static str,
+    /// The delivery that told it.
+    pub told: Told,
+}
+
+/// Which of two deliveries is the newer: by collection time, ties by event id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Told {
+    /// Milliseconds since 1970.
+    pub collected_at: i64,
+    /// The delivery's identity.
+    pub event_id: String,
+}
+
+/// A message's proven position, from the newest delivery that carried one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Order within the source's sequence.
+    pub index: Option<i64>,
+    /// The key of the message just before; none says this is the first.
+    pub predecessor: Option<String>,
+    /// The revision that carried the link; a higher one's link wins.
+    pub revision: u64,
+    /// The delivery that carried it.
+    pub told: Told,
+}
+
+/// What may become known of an attachment after its message was first collected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Hexadecimal SHA-256.
+    pub sha256: Option<String>,
+}
+
+/// A message as its highest revision stands, told by that revision's newest delivery.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Its row in the store; none while it is only in memory.
+    pub number: Option<i64>,
+    /// Its identity through all revisions.
+    pub key: String,
+    /// Its conversation.
+    pub place: Place,
+    /// The highest revision.
+    pub revision: u64,
+    /// Message or system notice.
+    pub kind: Kind,
+    /// Normal, edited or recalled.
+    pub state: State,
+    /// Milliseconds since 1970.
+    pub sent_at: i64,
+    /// The content hash, without what may become known later.
+    pub content: [u8; 32],
+    /// The delivery that tells the message.
+    pub told: Told,
+    /// Its proven position, if any.
+    pub link: Option<Link>,
+    /// The selection rules of all deliveries of this revision.
+    pub rules: BTreeSet<String>,
+    /// What is known of its attachments, by their order.
+    pub facts: Vec<FileFacts>,
+    /// Characters as sent, see [`budget::message_cost`].
+    pub cost: u32,
+    /// Its part of a fingerprint, see [`fingerprint::message_digest`].
+    pub digest: [u8; 32],
+    /// The newest delivery's line.
+    pub raw: Vec<u8>,
+}
+
+/// What is kept of a revision below the highest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// The content hash.
+    pub content: [u8; 32],
+    /// What is known of its attachments.
+    pub facts: Vec<FileFacts>,
+}
+
+/// What a delivery did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Accepted.
+    Accepted,
+    /// The same delivery, or the same refused line, again.
+    Repeat,
+    /// Refused; the line belongs in the quarantine.
+    Refused,
+}
+
+/// The identity of a delivery in the store: the first half of SHA-256 of its event id.
+pub type EventKey = [u8; 16];
+
+/// The identity under which a delivery is remembered for ever.
+#[must_use]
+pub fn event_key(event_id: &str) -> EventKey {
+    let digest = Sha256::digest(event_id.as_bytes());
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest[..16]);
+    key
+}
+
+/// What is known before a slice is read: a store, or nothing.
+pub trait Known {
+    /// The event hash of an accepted delivery.
+    fn event(&self, key: &EventKey) -> Result<Option<[u8; 32]>>;
+    /// The identity of a line that owned this event id and was refused for its revision.
+    fn refused_event(&self, key: &EventKey) -> Result<Option<[u8; 32]>>;
+    /// Whether a refused line with this identity is listed.
+    fn refused(&self, identity: &[u8; 32]) -> Result<bool>;
+    /// A message by its key.
+    fn message(&self, key: &str) -> Result<Option<Message>>;
+    /// A revision below a message's highest.
+    fn lower(&self, number: i64, revision: u64) -> Result<Option<Remembered>>;
+}
+
+/// Nothing is known: planning without a store.
+pub struct Nothing;
+
+impl Known for Nothing {
+    fn event(&self, _: &EventKey) -> Result<Option<[u8; 32]>> {
+        Ok(None)
+    }
+    fn refused_event(&self, _: &EventKey) -> Result<Option<[u8; 32]>> {
+        Ok(None)
+    }
+    fn refused(&self, _: &[u8; 32]) -> Result<bool> {
+        Ok(false)
+    }
+    fn message(&self, _: &str) -> Result<Option<Message>> {
+        Ok(None)
+    }
+    fn lower(&self, _: i64, _: u64) -> Result<Option<Remembered>> {
+        Ok(None)
+    }
+}
+
+/// Where a line stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The batch file's path.
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    /// Bytes before the line.
+    pub offset: u64,
+}
+
+/// A refused line on its way to the quarantine.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Where it stands.
+    pub spot: Spot,
+    /// Bytes of the line.
+    pub length: u64,
+    /// Why.
+    pub reason: Reason,
+    /// Why, in words.
+    pub explanation: String,
+    /// What tells the line when it comes again.
+    pub identity: [u8; 32],
+    /// The event id it owns, when only its revision was refused.
+    pub event: Option<EventKey>,
+    /// The line itself; none of a line that was too long to hold.
+    pub raw: Option<Vec<u8>>,
+}
+
+/// An accepted delivery on its way to the store.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Its identity.
+    pub key: EventKey,
+    /// Its event hash.
+    pub hash: [u8; 32],
+    /// Its message.
+    pub message_key: String,
+    /// Its revision.
+    pub revision: u64,
+    /// Its line, from 1.
+    pub line: u64,
+}
+
+/// A message that this slice touched.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// As it is now.
+    pub message: Message,
+    /// Where it was before, when planning must look at that conversation too.
+    pub left: Option<Place>,
+    /// Whether anything of the message changed that the store keeps.
+    pub changed: bool,
+    /// Whether its conversation has to be segmented again.
+    pub resegment: bool,
+    /// Lower revisions met or made in this slice.
+    pub lower: BTreeMap<u64, Remembered>,
+}
+
+/// Counts of what was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Lines that are not blank.
+    pub lines: u64,
+    /// Deliveries accepted.
+    pub accepted: u64,
+    /// Deliveries, or refused lines, that came again.
+    pub repeats: u64,
+    /// Lines refused for the first time.
+    pub quarantined: u64,
+}
+
+/// A slice of lines taken in over what is known. Nothing is written until its owner does so.
+#[derive(Default)]
+pub struct Intake {
+    /// What was counted since the intake was made.
+    pub counts: Counts,
+    /// Messages met, by key.
+    pub messages: HashMap<String, Touched>,
+    /// Deliveries accepted, in order.
+    pub accepted: Vec<Accepted>,
+    /// Lines refused, in order.
+    pub refused: Vec<Refused>,
+    /// How conversations call themselves.
+    pub names: HashMap<Place, Naming>,
+    events: HashMap<EventKey, [u8; 32]>,
+    refused_events: HashMap<EventKey, [u8; 32]>,
+    identities: HashSet<[u8; 32]>,
+}
+
+/// What an intake holds, on its way to the store.
+pub struct Slice {
+    /// Messages met, by key.
+    pub messages: HashMap<String, Touched>,
+    /// Deliveries accepted, in order.
+    pub accepted: Vec<Accepted>,
+    /// Lines refused, in order.
+    pub refused: Vec<Refused>,
+    /// How conversations call themselves.
+    pub names: HashMap<Place, Naming>,
+}
+
+impl Intake {
+    /// Hands over all that was taken in; only the counts stay.
+    pub fn take(&mut self) -> Slice {
+        let taken = std::mem::replace(self, Self { counts: self.counts, ..Self::default() });
+        Slice {
+            messages: taken.messages,
+            accepted: taken.accepted,
+            refused: taken.refused,
+            names: taken.names,
+        }
+    }
+
+    /// Takes in one line, without its newline. The line is not blank.
+    pub fn line(&mut self, known: &dyn Known, raw: &[u8], spot: Spot) -> Result<Verdict> {
+        match read_event(raw) {
+            Ok(event) => self.event(known, &event, raw, spot),
+            Err(refusal) => self.refuse(known, refusal, None, Some(raw), spot, raw.len() as u64),
+        }
+    }
+
+    /// Notes a line that was longer than `limit` bytes and was skipped unread.
+    pub fn too_long(&mut self, known: &dyn Known, spot: Spot, length: u64, limit: u64) -> Result<Verdict> {
+        let place = [b"long\0", spot.file.as_bytes(), &spot.offset.to_le_bytes(), &length.to_le_bytes()];
+        let explanation = format!("the line has {length} bytes, input.max_line_bytes allows {limit}");
+        let refusal = Refusal::of_bytes(Reason::TooLong, explanation, &place.concat());
+        self.refuse(known, refusal, None, None, spot, length)
+    }
+
+    fn event(&mut self, known: &dyn Known, event: &Event<'_>, raw: &[u8], spot: Spot) -> Result<Verdict> {
+        let key = event_key(&event.event_id);
+        let identity = Refusal::of_event(Reason::EventConflict, String::new(), &event.event_hash).identity;
+        let accepted = match self.events.get(&key) {
+            Some(hash) => Some(*hash),
+            None => known.event(&key)?,
+        };
+        if accepted == Some(event.event_hash) {
+            self.counts.lines += 1;
+            self.counts.repeats += 1;
+            return Ok(Verdict::Repeat);
+        }
+        let refused = match self.refused_events.get(&key) {
+            Some(owner) => Some(*owner),
+            None => known.refused_event(&key)?,
+        };
+        if accepted.is_some() || refused.is_some_and(|owner| owner != identity) {
+            let explanation =
+                format!("event_id {} was delivered before with other content", json::quote(&event.event_id));
+            let refusal = Refusal::of_event(Reason::EventConflict, explanation, &event.event_hash);
+            return self.refuse(known, refusal, None, Some(raw), spot, raw.len() as u64);
+        }
+        self.meet(known, &event.message_key)?;
+        if !self.admits(known, event)? {
+            let explanation = format!(
+                "revision {} of message {} was delivered before with other content",
+                event.revision,
+                json::quote(&event.message_key)
+            );
+            let refusal = Refusal::of_event(Reason::RevisionConflict, explanation, &event.event_hash);
+            return self.refuse(known, refusal, Some(key), Some(raw), spot, raw.len() as u64);
+        }
+        self.accept(event, raw);
+        self.name(event);
+        self.events.insert(key, event.event_hash);
+        self.accepted.push(Accepted {
+            key,
+            hash: event.event_hash,
+            message_key: event.message_key.as_ref().to_owned(),
+            revision: event.revision,
+            line: spot.line,
+        });
+        self.counts.lines += 1;
+        self.counts.accepted += 1;
+        Ok(Verdict::Accepted)
+    }
+
+    fn refuse(
+        &mut self,
+        known: &dyn Known,
+        refusal: Refusal,
+        event: Option<EventKey>,
+        raw: Option<&[u8]>,
+        spot: Spot,
+        length: u64,
+    ) -> Result<Verdict> {
+        self.counts.lines += 1;
+        if self.identities.contains(&refusal.identity) || known.refused(&refusal.identity)? {
+            self.counts.repeats += 1;
+            return Ok(Verdict::Repeat);
+        }
+        self.identities.insert(refusal.identity);
+        if let Some(key) = event {
+            self.refused_events.insert(key, refusal.identity);
+        }
+        self.counts.quarantined += 1;
+        self.refused.push(Refused {
+            spot,
+            length,
+            reason: refusal.reason,
+            explanation: refusal.explanation,
+            identity: refusal.identity,
+            event,
+            raw: raw.map(<[u8]>::to_vec),
+        });
+        Ok(Verdict::Refused)
+    }
+
+    /// Brings a message that is known into this slice.
+    fn meet(&mut self, known: &dyn Known, key: &str) -> Result<()> {
+        if !self.messages.contains_key(key)
+            && let Some(message) = known.message(key)?
+        {
+            self.messages.insert(key.to_owned(), Touched::unchanged(message));
+        }
+        Ok(())
+    }
+
+    /// Whether the event's content agrees with what is known of its revision.
+    fn admits(&mut self, known: &dyn Known, event: &Event<'_>) -> Result<bool> {
+        let Some(touched) = self.messages.get_mut(event.message_key.as_ref()) else { return Ok(true) };
+        if event.revision > touched.message.revision {
+            return Ok(true);
+        }
+        if event.revision == touched.message.revision {
+            return Ok(agree(&touched.message.content, &touched.message.facts, event));
+        }
+        if !touched.lower.contains_key(&event.revision)
+            && let Some(number) = touched.message.number
+            && let Some(remembered) = known.lower(number, event.revision)?
+        {
+            touched.lower.insert(event.revision, remembered);
+        }
+        Ok(touched.lower.get(&event.revision).is_none_or(|lower| agree(&lower.content, &lower.facts, event)))
+    }
+
+    fn accept(&mut self, event: &Event<'_>, raw: &[u8]) {
+        match self.messages.get_mut(event.message_key.as_ref()) {
+            None => {
+                let message = Message::told_by(event, raw);
+                let touched = Touched { resegment: true, changed: true, ..Touched::unchanged(message) };
+                self.messages.insert(event.message_key.as_ref().to_owned(), touched);
+            }
+            Some(touched) => touched.receive(event, raw),
+        }
+    }
+
+    fn name(&mut self, event: &Event<'_>) {
+        let told = Told::by(event);
+        let place = Place::of(event);
+        let newer = self.names.get(&place).is_none_or(|naming| naming.told < told);
+        if newer {
+            let name = event.conversation_name.as_ref().map(|name| name.as_ref().to_owned());
+            self.names.insert(place, Naming { name, kind: event.conversation_type.as_str(), told });
+        }
+    }
+}
+
+impl Place {
+    fn of(event: &Event<'_>) -> Self {
+        Self {
+            platform: event.platform.as_ref().to_owned(),
+            account_id: event.account_id.as_ref().to_owned(),
+            conversation_id: event.conversation_id.as_ref().to_owned(),
+        }
+    }
+}
+
+impl Told {
+    fn by(event: &Event<'_>) -> Self {
+        Self { collected_at: event.collected_at, event_id: event.event_id.as_ref().to_owned() }
+    }
+}
+
+impl Message {
+    fn told_by(event: &Event<'_>, raw: &[u8]) -> Self {
+        let facts = facts_of(event);
+        Self {
+            number: None,
+            key: event.message_key.as_ref().to_owned(),
+            place: Place::of(event),
+            revision: event.revision,
+            kind: event.kind,
+            state: event.state,
+            sent_at: event.sent_at,
+            content: event.content_hash,
+            told: Told::by(event),
+            link: link_of(event),
+            rules: event.rules.iter().map(|rule| rule.as_ref().to_owned()).collect(),
+            cost: budget::message_cost(event, &facts),
+            digest: digest_of(event),
+            facts,
+            raw: raw.to_vec(),
+        }
+    }
+
+    /// The row that segmenting needs, compared to learn whether it changed.
+    fn planned(&self) -> impl PartialEq + use<> {
+        let position = self.link.as_ref().map(|link| (link.index, link.predecessor.clone()));
+        (self.place.clone(), self.sent_at, self.kind, self.state, position, self.cost, self.digest)
+    }
+}
+
+impl Touched {
+    fn unchanged(message: Message) -> Self {
+        Self { message, left: None, changed: false, resegment: false, lower: BTreeMap::new() }
+    }
+
+    /// Takes in a delivery that agrees with what is known.
+    fn receive(&mut self, event: &Event<'_>, raw: &[u8]) {
+        let before = self.message.planned();
+        let place = self.message.place.clone();
+        let highest = self.message.revision;
+        if event.revision < highest {
+            let facts = facts_of(event);
+            let lower = self
+                .lower
+                .entry(event.revision)
+                .or_insert_with(|| Remembered { content: event.content_hash, facts: Vec::new() });
+            unite(&mut lower.facts, &facts);
+        } else if event.revision > highest {
+            let mut newer = Message::told_by(event, raw);
+            newer.number = self.message.number;
+            newer.link = self.message.link.take();
+            let older = std::mem::replace(&mut self.message, newer);
+            self.lower.insert(highest, Remembered { content: older.content, facts: older.facts });
+        } else {
+            self.collected_again(event, raw);
+        }
+        if let Some(link) = link_of(event)
+            && self
+                .message
+                .link
+                .as_ref()
+                .is_none_or(|held| (held.revision, &held.told) < (link.revision, &link.told))
+        {
+            self.message.link = Some(link);
+        }
+        self.changed = true;
+        self.resegment |= before != self.message.planned();
+        if place != self.message.place && self.left.is_none() {
+            self.left = Some(place);
+        }
+    }
+
+    fn collected_again(&mut self, event: &Event<'_>, raw: &[u8]) {
+        let held = &mut self.message;
+        held.rules.extend(event.rules.iter().map(|rule| rule.as_ref().to_owned()));
+        let mut facts = std::mem::take(&mut held.facts);
+        unite(&mut facts, &facts_of(event));
+        if held.told < Told::by(event) {
+            let newer = Message::told_by(event, raw);
+            held.place = newer.place;
+            held.told = newer.told;
+            held.digest = newer.digest;
+            held.raw = newer.raw;
+        }
+        // A size or a name that became known changes what is sent, so the winner is measured again.
+        let raw = std::mem::take(&mut held.raw);
+        if let Ok(winner) = read_event(&raw) {
+            held.cost = budget::message_cost(&winner, &facts);
+        }
+        held.raw = raw;
+        held.facts = facts;
+    }
+}
+
+fn link_of(event: &Event<'_>) -> Option<Link> {
+    event.sequence.as_ref().map(|sequence| Link {
+        index: sequence.index,
+        predecessor: sequence.predecessor.as_ref().map(|key| key.as_ref().to_owned()),
+        revision: event.revision,
+        told: Told::by(event),
+    })
+}
+
+fn digest_of(event: &Event<'_>) -> [u8; 32] {
+    fingerprint::message_digest(
+        &event.message_key,
+        event.revision,
+        &event.content_hash,
+        event.sender_name.as_deref(),
+    )
+}
+
+fn facts_of(event: &Event<'_>) -> Vec<FileFacts> {
+    event
+        .attachments
+        .iter()
+        .map(|file| FileFacts {
+            size: file.size,
+            sha256: file.sha256.as_ref().map(|digest| digest.as_ref().to_owned()),
+        })
+        .collect()
+}
+
+/// Whether content agrees: equal but for what was not known before.
+fn agree(content: &[u8; 32], facts: &[FileFacts], event: &Event<'_>) -> bool {
+    fn differ<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+        matches!((one, other), (Some(one), Some(other)) if one != other)
+    }
+    *content == event.content_hash
+        && facts.iter().zip(&facts_of(event)).all(|(one, other)| {
+            !differ(one.size.as_ref(), other.size.as_ref())
+                && !differ(one.sha256.as_ref(), other.sha256.as_ref())
+        })
+}
+
+fn unite(held: &mut Vec<FileFacts>, told: &[FileFacts]) {
+    if held.len() < told.len() {
+        held.resize(told.len(), FileFacts::default());
+    }
+    for (held, told) in held.iter_mut().zip(told) {
+        held.size = held.size.or(told.size);
+        if held.sha256.is_none() {
+            held.sha256.clone_from(&told.sha256);
+        }
+    }
+}

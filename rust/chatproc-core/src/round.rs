@@ -1,0 +1,322 @@
+//! One round's hold on the store: lock, ingest, plan, commit, export, in the order in which its owner
+//! calls them. The model is called between them, never inside one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::agenda::{Agenda, GroupPlan, GroupView, Shelf, agenda};
+use crate::document::Batch;
+use crate::error::{Error, Result};
+use crate::event::Kind;
+use crate::export::{self, Exported};
+use crate::fingerprint;
+use crate::lock::RoundLock;
+use crate::plan::Options;
+use crate::store::commit::{self, Accepted, CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment};
+use crate::store::intake::{self, Ingested, Input, Watch};
+use crate::store::ledger::{self, Candidate, Member};
+use crate::store::messages::{find_conversation, slim};
+use crate::store::quarantine::{self, Retried};
+use crate::store::{Store, status};
+use crate::zone::Zone;
+
+/// What decides, beside the content, whether a segment is done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Version of the protocol text.
+    pub protocol: i64,
+    /// The rules' file.
+    pub rules_file: String,
+    /// SHA-256 of the rules, hexadecimal.
+    pub rules_sha256: String,
+    /// The endpoint.
+    pub base_url: String,
+    /// The model's name.
+    pub model: String,
+    /// Whether the model sees pictures.
+    pub vision: bool,
+}
+
+impl Settings {
+    /// The fingerprint over everything that makes a segment's result another one. Budgets and limits
+    /// are not in it.
+    #[must_use]
+    pub fn fingerprint(&self, options: &Options) -> [u8; 32] {
+        fingerprint::settings_fp(&json!({
+            "protocol": self.protocol,
+            "rules_sha256": self.rules_sha256,
+            "base_url": self.base_url,
+            "model": self.model,
+            "vision": self.vision,
+            "timezone": options.timezone,
+            "grouping": options.grouping_parameters(),
+        }))
+    }
+}
+
+/// What a plan holds for the next round.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundPlan {
+    /// The round's groups, in order.
+    pub groups: Vec<GroupView>,
+    /// Ids of the groups of each batch.
+    pub batches: Vec<Vec<String>>,
+    /// Groups that are pending, those of this round included.
+    pub pending: usize,
+    /// Segments too long for any group.
+    pub oversized: Vec<Value>,
+}
+
+/// A writer of rounds. Only one exists at a time for a store.
+pub struct Round {
+    store: Store,
+    _lock: RoundLock,
+    planned: Option<Planned>,
+    number: i64,
+}
+
+struct Planned {
+    options: Options,
+    settings: Settings,
+    agenda: Agenda,
+}
+
+impl Round {
+    /// Takes the lock and opens the store, made when missing.
+    ///
+    /// `holder` is what others are told of who holds it; `now` in milliseconds.
+    pub fn open(state: &Path, holder: &str, now: i64) -> Result<Self> {
+        if let Some(folder) = state.parent() {
+            crate::store::private_folder(folder)?;
+        }
+        let lock = RoundLock::take(state, holder)?;
+        Ok(Self { store: Store::open(state, now)?, _lock: lock, planned: None, number: 0 })
+    }
+
+    /// Reads all that is new.
+    pub fn ingest(&mut self, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
+        intake::ingest(&mut self.store, input, watch)
+    }
+
+    /// Publishes what waits in the outbox.
+    pub fn export(&mut self, folder: &Path, progress: impl FnMut(Exported)) -> Result<Exported> {
+        let path = self.store.path().to_owned();
+        export::export(self.store.conn_mut(), folder, progress).map_err(|error| error.at(&path))
+    }
+
+    /// Segments what changed and plans what is pending.
+    pub fn plan(&mut self, options: Options, settings: Settings) -> Result<RoundPlan> {
+        options.check()?;
+        Zone::named(&options.timezone)?;
+        let settings_fp = settings.fingerprint(&options);
+        self.store.write(|transaction| ledger::refresh(transaction, &options, &settings_fp))?;
+        let conn = self.store.conn();
+        let candidates = ledger::pending(Some(conn), None, &options, &settings_fp)?;
+        let agenda = agenda(candidates, &options);
+        let shelf = Shelf { conn: Some(conn), fresh: None };
+        let batches = agenda.round(&options);
+        let places = || batches.iter().flatten();
+        let plan = RoundPlan {
+            groups: places().map(|&place| shelf.view(&agenda.groups[place])).collect::<Result<_>>()?,
+            batches: batches
+                .iter()
+                .map(|batch| batch.iter().map(|&place| agenda.groups[place].id.clone()).collect())
+                .collect(),
+            pending: agenda.groups.len(),
+            oversized: shelf.all_oversized(&agenda, &options)?,
+        };
+        self.planned = Some(Planned { options, settings, agenda });
+        Ok(plan)
+    }
+
+    /// Builds the document of a batch as things stand now.
+    pub fn document(&self, groups: &[String]) -> Result<Batch> {
+        let Planned { options, agenda, .. } = self.planned()?;
+        let groups = groups.iter().map(|id| agenda.group(id)).collect::<Result<Vec<_>>>()?;
+        Shelf { conn: Some(self.store.conn()), fresh: None }.document(&groups, options)
+    }
+
+    /// Commits what a session accepted for a group, in one transaction.
+    ///
+    /// `session` tells the revisions that earlier groups of the same session made, by task id.
+    pub fn commit(
+        &mut self,
+        group: &str,
+        outcome: Accepted,
+        usage: Value,
+        session: BTreeMap<String, i64>,
+        now: i64,
+    ) -> Result<Committed> {
+        let Planned { options, settings, agenda } = self.planned()?;
+        let commit = GroupCommit {
+            group: self.group_ref(agenda.group(group)?, options.view().start_at)?,
+            outcome,
+            settings: CommitSettings {
+                settings_fp: settings.fingerprint(options),
+                model: settings.model.clone(),
+                rules_file: settings.rules_file.clone(),
+                rules_sha256: settings.rules_sha256.clone(),
+                timezone: options.timezone.clone(),
+            },
+            usage,
+            now_ms: now,
+            round: self.number,
+            session,
+        };
+        let path = self.store.path().to_owned();
+        commit::commit_group(self.store.conn_mut(), &commit).map_err(|error| error.at(&path))
+    }
+
+    /// Notes why a group could not be done; it stays pending.
+    pub fn fail(&mut self, group: &str, reason: &str, now: i64) -> Result<()> {
+        let Planned { options, settings, agenda } = self.planned()?;
+        let segments: Vec<(i64, [u8; 32])> = agenda
+            .group(group)?
+            .segments
+            .iter()
+            .filter_map(|segment| Some((segment.number?, segment.content_fp)))
+            .collect();
+        let settings_fp = settings.fingerprint(options);
+        self.store.write(|transaction| ledger::fail(transaction, &segments, &settings_fp, now, reason))
+    }
+
+    /// Notes that a round begins.
+    pub fn begin(&mut self, now: i64) -> Result<()> {
+        self.number = self.store.write(|transaction| {
+            transaction.execute("INSERT INTO rounds(started) VALUES(?1)", [now])?;
+            Ok(transaction.last_insert_rowid())
+        })?;
+        Ok(())
+    }
+
+    /// Notes how the round ended.
+    pub fn finish(&mut self, now: i64, report: &Value) -> Result<()> {
+        let report = serde_json::to_string(report)?;
+        let number = self.number;
+        self.store.write(|transaction| {
+            let sql = "UPDATE rounds SET ended = ?2, report = ?3 WHERE round = ?1";
+            transaction.execute(sql, params![number, now, report])?;
+            Ok(())
+        })
+    }
+
+    /// Takes a quarantined line in again.
+    pub fn retry(&mut self, id: i64, max_line_bytes: u64) -> Result<Retried> {
+        quarantine::retry(&mut self.store, id, max_line_bytes)
+    }
+
+    /// Takes a quarantined line off the list.
+    pub fn discard(&mut self, id: i64) -> Result<()> {
+        quarantine::discard(&mut self.store, id)
+    }
+
+    fn planned(&self) -> Result<&Planned> {
+        self.planned.as_ref().ok_or_else(|| Error::Invalid("the round has no plan yet".to_owned()))
+    }
+
+    fn group_ref(&self, group: &GroupPlan, start_at: i64) -> Result<GroupRef> {
+        let conversation = find_conversation(self.store.conn(), &group.place)?
+            .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
+        let segments = group.segments.iter().map(|segment| self.group_segment(segment, start_at));
+        Ok(GroupRef {
+            id: group.id.clone(),
+            group_fp: group.group_fp,
+            conversation,
+            segments: segments.collect::<Result<_>>()?,
+        })
+    }
+
+    fn group_segment(&self, segment: &Candidate, start_at: i64) -> Result<GroupSegment> {
+        let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
+        for (member, carried) in
+            segment.carried.iter().map(|member| (member, true)).chain(segment.members.iter().map(|member| (member, false)))
+        {
+            let Member::Stored(number) = member else { continue };
+            let (key, kind, sent_at) = slim(self.store.conn(), *number)?;
+            match kind {
+                Kind::System => {}
+                Kind::Message if carried || sent_at < start_at => history_keys.push(key),
+                Kind::Message => subject_keys.push(key),
+            }
+        }
+        Ok(GroupSegment {
+            segment: segment.number.unwrap_or_default(),
+            content_fp: segment.content_fp,
+            subject_keys,
+            history_keys,
+            continuity: segment.continuity.clone(),
+        })
+    }
+}
+
+/// What a preview shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Preview {
+    /// What was read, in memory only.
+    pub ingest: Ingested,
+    /// The next groups.
+    pub groups: Vec<GroupView>,
+    /// Groups that are pending, beyond those shown too.
+    pub pending: usize,
+    /// Segments too long for any group.
+    pub oversized: Vec<Value>,
+    /// The documents of the batches of these groups.
+    pub documents: Vec<String>,
+}
+
+/// Looks at what a round would send, without writing anything.
+///
+/// `limit` groups are shown, or the one with the id `group`.
+pub fn preview(
+    state: &Path,
+    input: &Input,
+    options: &Options,
+    settings: &Settings,
+    limit: usize,
+    group: Option<&str>,
+    watch: Watch<'_>,
+) -> Result<Preview> {
+    options.check()?;
+    Zone::named(&options.timezone)?;
+    let store = Store::read(state)?;
+    let conn = store.as_ref().map(Store::conn);
+    let mut look = || -> Result<Preview> {
+        let (ingest, fresh) = intake::look(conn, input, watch)?;
+        let candidates = ledger::pending(conn, Some(&fresh), options, &settings.fingerprint(options))?;
+        let shelf = Shelf { conn, fresh: Some(&fresh) };
+        let agenda = agenda(candidates, options);
+        let batches = match group {
+            None => agenda.batches(limit, options),
+            Some(id) => {
+                let wanted = agenda.group(id)?.id.as_str();
+                vec![(0..agenda.groups.len()).filter(|&place| agenda.groups[place].id == wanted).collect()]
+            }
+        };
+        let groups = batches.iter().flatten().map(|&place| shelf.view(&agenda.groups[place]));
+        let documents = batches.iter().map(|batch| {
+            let groups: Vec<&GroupPlan> = batch.iter().map(|&place| &agenda.groups[place]).collect();
+            Ok(shelf.document(&groups, options)?.document)
+        });
+        Ok(Preview {
+            ingest,
+            groups: groups.collect::<Result<_>>()?,
+            pending: agenda.groups.len(),
+            oversized: shelf.all_oversized(&agenda, options)?,
+            documents: documents.collect::<Result<_>>()?,
+        })
+    };
+    look().map_err(|error| error.at(state))
+}
+
+/// Counts of what the store holds; zeros where there is none.
+pub fn status(state: &Path) -> Result<Value> {
+    match Store::read(state)? {
+        Some(store) => status::status(store.conn()).map_err(|error| error.at(state)),
+        None => Ok(status::nothing()),
+    }
+}

@@ -1,0 +1,315 @@
+//! Batch files → store: each slice of a file and how far the file was read, in one transaction.
+//!
+//! The same reading serves a preview, which keeps everything in memory and writes nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use rusqlite::{Connection, Transaction, params};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::inbox::{self, Line, Lines, Progress, Stat};
+use crate::json;
+use crate::revision::{Counts, Intake, Known, Spot};
+use crate::store::Store;
+use crate::store::messages::{Stored, write_slice};
+
+/// Lines of one transaction.
+const SLICE_LINES: u64 = 50_000;
+/// Bytes of one transaction, roughly.
+const SLICE_BYTES: u64 = 64 << 20;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Globs of batch files.
+    pub paths: Vec<String>,
+    /// Bytes of the longest line that is held.
+    pub max_line_bytes: u64,
+    /// Milliseconds after which a last line without newline is taken as finished.
+    pub settle: i64,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
+/// A file that could not be read, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// The file.
+    pub file: String,
+    /// What the system said.
+    pub error: String,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ingested {
+    /// Lines and what became of them.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Files that had something new.
+    pub files: u64,
+    /// Files whose last line is still being written.
+    pub waiting: u64,
+    /// Files that could not be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Told after each slice how many bytes were read, and of how many; an error stops the reading there.
+pub type Watch<'w> = &'w mut dyn FnMut(u64, u64) -> Result<()>;
+
+/// A file as the store remembers it.
+struct FileRow {
+    number: i64,
+    stat: Stat,
+    progress: Progress,
+}
+
+/// A batch file that has to be looked at.
+struct Batch {
+    path: PathBuf,
+    name: String,
+    stat: Stat,
+    row: Option<FileRow>,
+}
+
+/// Reads all that is new into the store.
+pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
+    let batches = changed(Some(store.conn()), input)?;
+    let total = batches.iter().map(Batch::remaining).sum();
+    let mut report = Ingested::default();
+    let mut intake = Intake::default();
+    let mut done = 0;
+    for batch in batches {
+        let read = read_into_store(store, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
+        done += batch.remaining();
+        note(&mut report, &batch, input, read)?;
+    }
+    report.counts = intake.counts;
+    Ok(report)
+}
+
+/// Reads all that is new into memory, over what a store knows.
+pub fn look(conn: Option<&Connection>, input: &Input, watch: Watch<'_>) -> Result<(Ingested, Intake)> {
+    let batches = changed(conn, input)?;
+    let total = batches.iter().map(Batch::remaining).sum();
+    let mut report = Ingested::default();
+    let mut intake = Intake::default();
+    let mut done = 0;
+    for batch in batches {
+        let read = read_into_memory(conn, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
+        done += batch.remaining();
+        note(&mut report, &batch, input, read)?;
+    }
+    report.counts = intake.counts;
+    Ok((report, intake))
+}
+
+/// Counts a file; what the system refused about it stops nothing but itself.
+fn note(report: &mut Ingested, batch: &Batch, input: &Input, read: Result<bool>) -> Result<()> {
+    match read {
+        Ok(waiting) => {
+            report.files += 1;
+            report.waiting += u64::from(waiting);
+        }
+        // The collector may still be writing a compressed batch.
+        Err(Error::Io(error))
+            if error.kind() == std::io::ErrorKind::UnexpectedEof && !batch.settled(input) =>
+        {
+            report.waiting += 1;
+        }
+        Err(Error::Io(error)) => {
+            report.unreadable.push(Unreadable { file: batch.name.clone(), error: error.to_string() });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+impl Batch {
+    fn remaining(&self) -> u64 {
+        self.stat.size.saturating_sub(self.row.as_ref().map_or(0, |row| row.progress.consumed))
+    }
+
+    fn settled(&self, input: &Input) -> bool {
+        input.now.saturating_sub(self.stat.mtime_ns / 1_000_000) >= input.settle
+    }
+}
+
+/// The files that differ from what the store remembers, by one `stat` each.
+fn changed(conn: Option<&Connection>, input: &Input) -> Result<Vec<Batch>> {
+    let mut rows = match conn {
+        Some(conn) => file_rows(conn)?,
+        None => HashMap::new(),
+    };
+    let mut seen = HashSet::new();
+    let mut batches = Vec::new();
+    for path in inbox::find(&input.paths)? {
+        let name = path.to_string_lossy().into_owned();
+        let Some(stat) = inbox::stat(&path)? else { continue };
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let row = rows.remove(&name);
+        if row.as_ref().is_none_or(|row| row.stat != stat || row.progress.waiting) {
+            batches.push(Batch { path, name, stat, row });
+        }
+    }
+    Ok(batches)
+}
+
+/// Reads a file slice by slice; true when its last line waits for its end.
+fn read_into_store(
+    store: &mut Store,
+    batch: &Batch,
+    input: &Input,
+    intake: &mut Intake,
+    watch: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<bool> {
+    let before = batch.row.as_ref().map(|row| &row.progress);
+    let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
+    let mut file = batch.row.as_ref().map(|row| row.number);
+    let start = lines.offset;
+    loop {
+        let slice = read_slice(&Stored(store.conn()), &mut lines, batch, input, intake);
+        // What was read before a fault counts, but not how far: the file is read again.
+        let (end, fault) = match slice {
+            Ok(end) => (end, None),
+            Err(fault) => (End::Open { waiting: false }, Some(fault)),
+        };
+        crate::failpoint::hit("ingest.slice");
+        let done = matches!(end, End::Open { .. });
+        let waiting = matches!(end, End::Open { waiting: true });
+        let stat = if done && fault.is_none() { batch.stat } else { Stat { size: 0, mtime_ns: -1 } };
+        let progress = lines.progress(waiting);
+        file = Some(store.write(|transaction| {
+            let number = write_file(transaction, file, &batch.name, stat, &progress)?;
+            write_slice(transaction, intake, Some(number))?;
+            crate::failpoint::hit("ingest.commit");
+            Ok(number)
+        })?);
+        crate::failpoint::hit("ingest.committed");
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        watch(lines.offset.saturating_sub(start))?;
+        if done {
+            return Ok(waiting);
+        }
+    }
+}
+
+fn read_into_memory(
+    conn: Option<&Connection>,
+    batch: &Batch,
+    input: &Input,
+    intake: &mut Intake,
+    watch: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<bool> {
+    let before = batch.row.as_ref().map(|row| &row.progress);
+    let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
+    let stored = conn.map(Stored);
+    let known: &dyn Known = match &stored {
+        Some(stored) => stored,
+        None => &crate::revision::Nothing,
+    };
+    let start = lines.offset;
+    loop {
+        let end = read_slice(known, &mut lines, batch, input, intake)?;
+        watch(lines.offset.saturating_sub(start))?;
+        if let End::Open { waiting } = end {
+            return Ok(waiting);
+        }
+    }
+}
+
+/// Why reading stopped.
+enum End {
+    /// The slice is full.
+    Full,
+    /// The file has no further whole line; a last one may wait for its end.
+    Open { waiting: bool },
+}
+
+fn read_slice(
+    known: &dyn Known,
+    lines: &mut Lines,
+    batch: &Batch,
+    input: &Input,
+    intake: &mut Intake,
+) -> Result<End> {
+    let (first_line, first_byte) = (lines.number, lines.offset);
+    loop {
+        let (offset, number) = (lines.offset, lines.number + 1);
+        let spot = || Spot { file: batch.name.clone(), line: number, offset };
+        match lines.next_line()? {
+            None => return Ok(End::Open { waiting: false }),
+            Some(Line::Whole(line)) => {
+                if !line.trim_ascii().is_empty() {
+                    intake.line(known, line, spot())?;
+                }
+            }
+            Some(Line::TooLong(length)) => {
+                intake.too_long(known, spot(), length, input.max_line_bytes)?;
+            }
+            Some(Line::Open(line)) => {
+                if line.trim_ascii().is_empty() {
+                    return Ok(End::Open { waiting: false });
+                }
+                // It is read once the collector let go of it, and it is a record; its end may still
+                // come, so the file goes on from this line's start.
+                let finished = batch.settled(input) && json::read(line).is_ok();
+                if finished {
+                    intake.line(known, line, spot())?;
+                }
+                return Ok(End::Open { waiting: !finished });
+            }
+        }
+        if lines.number - first_line >= SLICE_LINES || lines.offset - first_byte >= SLICE_BYTES {
+            return Ok(End::Full);
+        }
+    }
+}
+
+fn file_rows(conn: &Connection) -> Result<HashMap<String, FileRow>> {
+    let mut query = conn.prepare_cached("SELECT * FROM files")?;
+    let rows = query.query_map([], |row| {
+        let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
+        let stat = Stat { size: unsigned("size")?, mtime_ns: row.get("mtime_ns")? };
+        let progress = Progress {
+            consumed: unsigned("consumed")?,
+            lines: unsigned("lines")?,
+            digest: row.get("digest")?,
+            waiting: row.get("waiting")?,
+        };
+        Ok((row.get("path")?, FileRow { number: row.get("file")?, stat, progress }))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn write_file(
+    transaction: &Transaction<'_>,
+    number: Option<i64>,
+    path: &str,
+    stat: Stat,
+    progress: &Progress,
+) -> Result<i64> {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO files VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+               ON CONFLICT(path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,
+                 consumed = excluded.consumed, lines = excluded.lines, digest = excluded.digest,
+                 waiting = excluded.waiting
+               RETURNING file";
+    let row = params![
+        number,
+        path,
+        signed(stat.size),
+        stat.mtime_ns,
+        signed(progress.consumed),
+        signed(progress.lines),
+        progress.digest,
+        progress.waiting,
+    ];
+    Ok(transaction.prepare_cached(sql)?.query_row(row, |row| row.get(0))?)
+}

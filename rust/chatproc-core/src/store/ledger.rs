@@ -1,0 +1,518 @@
+//! Segments in the store, and which of them are done under which settings.
+//!
+//! Only conversations that changed are segmented again. What a reader sees in a preview is made by the
+//! same code over messages that are only in memory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use crate::error::Result;
+use crate::event::{Kind, State};
+use crate::plan::Options;
+use crate::revision::{Intake, Message, Place, Touched};
+use crate::segment::{Grouping, Row, Segment, View, alone_fits, segment};
+use crate::store::messages::{find_conversation, kind_of, state_of};
+use crate::store::{meta, set_meta};
+
+/// A message of a segment: in the store, or only in memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Member {
+    /// Its row.
+    Stored(i64),
+    /// Its key.
+    Fresh(String),
+}
+
+/// A segment that is not done under the settings.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Its row; none while it is only in memory.
+    pub number: Option<i64>,
+    /// Its conversation.
+    pub place: Place,
+    /// The contract's word for its continuity.
+    pub continuity: String,
+    /// The fingerprint of what is sent.
+    pub content_fp: [u8; 32],
+    /// Characters, its own share included.
+    pub chars: u64,
+    /// Messages sent.
+    pub sent: u64,
+    /// Attachments sent.
+    pub files: u64,
+    /// When its first subject message was sent.
+    pub subject_at: i64,
+    /// Its messages, in order, system notices among them.
+    pub members: Vec<Member>,
+    /// Messages shown before them as history.
+    pub carried: Vec<Member>,
+    order: (i64, Option<i64>, String),
+}
+
+/// A message's row for segmenting, owned.
+struct Slim {
+    member: Member,
+    segment: Option<i64>,
+    key: String,
+    sent_at: i64,
+    sequenced: bool,
+    index: Option<i64>,
+    predecessor: Option<String>,
+    kind: Kind,
+    state: State,
+    cost: u32,
+    files: u32,
+    digest: [u8; 32],
+}
+
+impl Slim {
+    fn row(&self) -> Row<'_> {
+        Row {
+            key: &self.key,
+            sent_at: self.sent_at,
+            sequenced: self.sequenced,
+            index: self.index,
+            predecessor: self.predecessor.as_deref(),
+            kind: self.kind,
+            state: self.state,
+            cost: self.cost,
+            files: self.files,
+            digest: self.digest,
+        }
+    }
+
+    fn fresh(message: &Message) -> Self {
+        let link = message.link.as_ref();
+        Self {
+            member: Member::Fresh(message.key.clone()),
+            segment: None,
+            key: message.key.clone(),
+            sent_at: message.sent_at,
+            sequenced: link.is_some(),
+            index: link.and_then(|link| link.index),
+            predecessor: link.and_then(|link| link.predecessor.clone()),
+            kind: message.kind,
+            state: message.state,
+            cost: message.cost,
+            files: u32::try_from(if message.state == State::Recalled { 0 } else { message.facts.len() })
+                .unwrap_or(u32::MAX),
+            digest: message.digest,
+        }
+    }
+}
+
+/// The view as the store remembers it. The limit decides segments only where a session is cut by it.
+fn remembered(view: &View) -> Result<String> {
+    let limit = if view.grouping == Grouping::Session { view.limit } else { 0 };
+    let carry = if view.grouping == Grouping::Session { view.carry } else { 0 };
+    let gap = if view.grouping == Grouping::Sql { 0 } else { view.gap };
+    Ok(serde_json::to_string(&View { limit, carry, gap, ..*view })?)
+}
+
+/// Segments every conversation that changed, and says of each segment what it waits for.
+pub fn refresh(transaction: &Transaction<'_>, options: &Options, settings_fp: &[u8; 32]) -> Result<()> {
+    let view = options.view();
+    let seen = remembered(&view)?;
+    if meta::<String>(transaction, "view")?.as_deref() != Some(&seen) {
+        transaction.execute("UPDATE conversations SET dirty = 1", [])?;
+        set_meta(transaction, "view", &seen)?;
+        set_meta(transaction, "start_at", view.start_at)?;
+    }
+    let limit = options.group_limit();
+    let settings = (meta::<Vec<u8>>(transaction, "settings_fp")?, meta::<i64>(transaction, "limit")?);
+    let now = (Some(settings_fp.to_vec()), Some(i64::try_from(limit).unwrap_or(i64::MAX)));
+    if settings != now {
+        set_meta(transaction, "settings_fp", settings_fp)?;
+        set_meta(transaction, "limit", now.1)?;
+        restate(transaction, settings_fp, limit)?;
+    }
+    let mut query = transaction.prepare("SELECT conversation FROM conversations WHERE dirty = 1")?;
+    let dirty: Vec<i64> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for conversation in dirty {
+        resegment(transaction, conversation, &view, settings_fp, limit)?;
+    }
+    Ok(())
+}
+
+/// Says of every segment anew what it waits for.
+fn restate(transaction: &Transaction<'_>, settings_fp: &[u8; 32], limit: u64) -> Result<()> {
+    let mut query = transaction
+        .prepare("SELECT segment, content_fp, chars, sent, files, subject_at IS NOT NULL FROM segments")?;
+    let mut rows = query.query([])?;
+    let sql = "UPDATE segments SET status = ?2, failure = ?3
+               WHERE segment = ?1 AND (status, failure) IS NOT (?2, ?3)";
+    let mut update = transaction.prepare(sql)?;
+    while let Some(row) = rows.next()? {
+        let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+        let content_fp: [u8; 32] = row.get(1)?;
+        let fits = alone_fits(unsigned(2)?, unsigned(3)?, unsigned(4)?, limit);
+        let (status, failure) = standing(transaction, &content_fp, settings_fp, row.get(5)?, fits)?;
+        update.execute(params![row.get::<_, i64>(0)?, status, failure])?;
+    }
+    Ok(())
+}
+
+/// What a segment waits for, and why its last attempt failed.
+fn standing(
+    conn: &Connection,
+    content_fp: &[u8; 32],
+    settings_fp: &[u8; 32],
+    subject: bool,
+    fits: bool,
+) -> Result<(&'static str, Option<String>)> {
+    if !subject {
+        return Ok(("idle", None));
+    }
+    if done(conn, content_fp, settings_fp)? {
+        return Ok(("done", None));
+    }
+    if !fits {
+        return Ok(("oversized", None));
+    }
+    let sql = "SELECT reason FROM failures WHERE content_fp = ?1 AND settings_fp = ?2";
+    let mut query = conn.prepare_cached(sql)?;
+    let failure: Option<String> =
+        query.query_row([content_fp, settings_fp], |row| row.get(0)).optional()?;
+    Ok((if failure.is_some() { "failed" } else { "pending" }, failure))
+}
+
+fn done(conn: &Connection, content_fp: &[u8; 32], settings_fp: &[u8; 32]) -> Result<bool> {
+    let sql = "SELECT 1 FROM ledger WHERE content_fp = ?1 AND settings_fp = ?2";
+    Ok(conn.prepare_cached(sql)?.exists([content_fp, settings_fp])?)
+}
+
+fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
+    let sql = "SELECT message, segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
+                 digest FROM messages WHERE conversation = ?1";
+    let mut query = conn.prepare_cached(sql)?;
+    let rows = query.query_map([conversation], |row| {
+        Ok(Slim {
+            member: Member::Stored(row.get(0)?),
+            segment: row.get(1)?,
+            key: row.get(2)?,
+            sent_at: row.get(3)?,
+            sequenced: row.get(4)?,
+            index: row.get(5)?,
+            predecessor: row.get(6)?,
+            kind: kind_of(row.get(7)?),
+            state: state_of(row.get(8)?),
+            cost: row.get(9)?,
+            files: row.get(10)?,
+            digest: row.get(11)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Segments one conversation again. Segments that did not change keep their rows.
+fn resegment(
+    transaction: &Transaction<'_>,
+    conversation: i64,
+    view: &View,
+    settings_fp: &[u8; 32],
+    limit: u64,
+) -> Result<()> {
+    let slim = slim_rows(transaction, conversation)?;
+    let rows: Vec<Row<'_>> = slim.iter().map(Slim::row).collect();
+    let made = segment(&rows, view);
+    let mut kept = kept_rows(transaction, conversation)?;
+    let mut fresh = Vec::new();
+    for segment in made.segments {
+        let numbers = |places: &[usize]| -> Vec<i64> {
+            places.iter().filter_map(|&at| stored_number(&slim[at].member)).collect()
+        };
+        let members = serde_json::to_string(&numbers(&segment.members))?;
+        let carried = serde_json::to_string(&numbers(&segment.carried))?;
+        let first = segment.members.first().map(|&at| (slim[at].sent_at, slim[at].index));
+        let (first_at, index) = first.unwrap_or_default();
+        let same = Same {
+            content_fp: segment.content_fp,
+            chars: segment.chars,
+            first: (first_at, index, segment.newest_at),
+            members: members.clone(),
+            carried: carried.clone(),
+        };
+        if kept.remove(&same).is_none() {
+            fresh.push((segment, members, carried));
+        }
+    }
+    for number in kept.into_values() {
+        transaction.prepare_cached("DELETE FROM segments WHERE segment = ?1")?.execute([number])?;
+    }
+    for (segment, members, carried) in fresh {
+        let fits = alone_fits(segment.chars, segment.sent, segment.files, limit);
+        let subject = segment.subject_at.is_some();
+        let (status, failure) = standing(transaction, &segment.content_fp, settings_fp, subject, fits)?;
+        let first = segment.members.first().map(|&at| &slim[at]);
+        let number = insert(transaction, conversation, &segment, first, status, failure, &members, &carried)?;
+        for &at in &segment.members {
+            if slim[at].segment != Some(number)
+                && let Some(message) = stored_number(&slim[at].member)
+            {
+                let sql = "UPDATE messages SET segment = ?2 WHERE message = ?1";
+                transaction.prepare_cached(sql)?.execute([message, number])?;
+            }
+        }
+        recount_cited(transaction, number)?;
+    }
+    let sql = "UPDATE conversations SET dirty = 0, forks = ?2 WHERE conversation = ?1";
+    transaction
+        .prepare_cached(sql)?
+        .execute([conversation, i64::try_from(made.forks).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+fn stored_number(member: &Member) -> Option<i64> {
+    match member {
+        Member::Stored(number) => Some(*number),
+        Member::Fresh(_) => None,
+    }
+}
+
+/// What a stored segment must have in common with one made now to keep its row.
+#[derive(PartialEq, Eq, Hash)]
+struct Same {
+    content_fp: [u8; 32],
+    chars: u64,
+    first: (i64, Option<i64>, i64),
+    members: String,
+    carried: String,
+}
+
+fn kept_rows(conn: &Connection, conversation: i64) -> Result<HashMap<Same, i64>> {
+    let mut query = conn.prepare_cached("SELECT * FROM segments WHERE conversation = ?1")?;
+    let rows = query.query_map([conversation], |row| {
+        let same = Same {
+            content_fp: row.get("content_fp")?,
+            chars: row.get::<_, i64>("chars")?.unsigned_abs(),
+            first: (row.get("first_at")?, row.get("first_position")?, row.get("newest_at")?),
+            members: row.get("members")?,
+            carried: row.get("carried")?,
+        };
+        Ok((same, row.get("segment")?))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[allow(clippy::too_many_arguments)] // one for each column that is not the segment's own
+fn insert(
+    transaction: &Transaction<'_>,
+    conversation: i64,
+    segment: &Segment,
+    first: Option<&Slim>,
+    status: &str,
+    failure: Option<String>,
+    members: &str,
+    carried: &str,
+) -> Result<i64> {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO segments(conversation, first_at, first_position, first_key, continuity, content_fp,
+                 chars, sent, files, subject_at, newest_at, status, failure, system, recalled, history, live,
+                 cited, carried, members)
+               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19)";
+    transaction.prepare_cached(sql)?.execute(params![
+        conversation,
+        first.map_or(0, |row| row.sent_at),
+        first.and_then(|row| row.index),
+        first.map_or("", |row| row.key.as_str()),
+        segment.continuity.as_str(),
+        segment.content_fp,
+        signed(segment.chars),
+        signed(segment.sent),
+        signed(segment.files),
+        segment.subject_at,
+        segment.newest_at,
+        status,
+        failure,
+        signed(segment.tally.system),
+        signed(segment.tally.recalled),
+        signed(segment.tally.history),
+        signed(segment.tally.live),
+        carried,
+        members,
+    ])?;
+    Ok(transaction.last_insert_rowid())
+}
+
+/// Counts again how many live messages of a segment are sources of a task that is not superseded.
+pub(crate) fn recount_cited(transaction: &Transaction<'_>, segment: i64) -> Result<()> {
+    let start_at: i64 = meta(transaction, "start_at")?.unwrap_or_default();
+    let sql = "UPDATE segments SET cited = (
+                 SELECT count(DISTINCT m.message) FROM json_each(segments.members) e
+                 JOIN task_sources s ON s.message = e.value
+                 JOIN tasks t ON t.task = s.task AND t.status <> 'superseded'
+                 JOIN messages m ON m.message = e.value AND m.kind = 0 AND m.state <> 2 AND m.sent_at >= ?2)
+               WHERE segment = ?1";
+    transaction.prepare_cached(sql)?.execute([segment, start_at])?;
+    Ok(())
+}
+
+/// Everything that is not done under the settings, in the order of conversations and segments.
+///
+/// `fresh` holds what is only in memory; its conversations are segmented here. Without it the answer is
+/// read from the store, which [`refresh`] keeps up to date.
+pub fn pending(
+    conn: Option<&Connection>,
+    fresh: Option<&Intake>,
+    options: &Options,
+    settings_fp: &[u8; 32],
+) -> Result<Vec<Candidate>> {
+    let view = options.view();
+    let mut by_place: BTreeMap<Place, Vec<Candidate>> = BTreeMap::new();
+    let mut again: HashSet<Place> = HashSet::new();
+    if let Some(intake) = fresh {
+        for touched in intake.messages.values().filter(|touched| touched.resegment || touched.left.is_some()) {
+            again.insert(touched.message.place.clone());
+            again.extend(touched.left.clone());
+        }
+    }
+    if let Some(conn) = conn {
+        let current = meta::<String>(conn, "view")?.as_deref() == Some(&remembered(&view)?);
+        let sql = if current { "SELECT * FROM conversations WHERE dirty = 1" } else { "SELECT * FROM conversations" };
+        let mut query = conn.prepare(sql)?;
+        let stale = query.query_map([], place_of)?;
+        for place in stale {
+            again.insert(place?);
+        }
+        if current {
+            for candidate in stored_candidates(conn, settings_fp)? {
+                if !again.contains(&candidate.place) {
+                    by_place.entry(candidate.place.clone()).or_default().push(candidate);
+                }
+            }
+        }
+    }
+    let mut messages: HashMap<&Place, Vec<&Touched>> = HashMap::new();
+    for touched in fresh.iter().flat_map(|intake| intake.messages.values()) {
+        messages.entry(&touched.message.place).or_default().push(touched);
+    }
+    for place in again {
+        let touched = messages.get(&place).map(Vec::as_slice).unwrap_or_default();
+        let slim = overlaid(conn, fresh, &place, touched)?;
+        let candidates = fresh_candidates(conn, &place, &slim, &view, settings_fp)?;
+        by_place.insert(place, candidates);
+    }
+    let mut candidates: Vec<Candidate> = by_place.into_values().flatten().collect();
+    candidates.sort_by(|a, b| (&a.place, &a.order).cmp(&(&b.place, &b.order)));
+    Ok(candidates)
+}
+
+fn place_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Place> {
+    Ok(Place {
+        platform: row.get("platform")?,
+        account_id: row.get("account_id")?,
+        conversation_id: row.get("id")?,
+    })
+}
+
+/// A conversation's rows: those of the store, with those in memory in their place.
+fn overlaid(
+    conn: Option<&Connection>,
+    fresh: Option<&Intake>,
+    place: &Place,
+    touched: &[&Touched],
+) -> Result<Vec<Slim>> {
+    let mut slim = Vec::new();
+    if let Some(conn) = conn
+        && let Some(conversation) = find_conversation(conn, place)?
+    {
+        slim = slim_rows(conn, conversation)?;
+        let known = |key: &String| fresh.is_some_and(|intake| intake.messages.contains_key(key));
+        slim.retain(|row| !known(&row.key));
+    }
+    slim.extend(touched.iter().map(|touched| Slim::fresh(&touched.message)));
+    Ok(slim)
+}
+
+fn fresh_candidates(
+    conn: Option<&Connection>,
+    place: &Place,
+    slim: &[Slim],
+    view: &View,
+    settings_fp: &[u8; 32],
+) -> Result<Vec<Candidate>> {
+    let rows: Vec<Row<'_>> = slim.iter().map(Slim::row).collect();
+    let mut candidates = Vec::new();
+    for segment in segment(&rows, view).segments {
+        let Some(subject_at) = segment.subject_at else { continue };
+        if let Some(conn) = conn
+            && done(conn, &segment.content_fp, settings_fp)?
+        {
+            continue;
+        }
+        let members = |places: &[usize]| places.iter().map(|&at| slim[at].member.clone()).collect();
+        let Some(first) = segment.members.first().map(|&at| &slim[at]) else { continue };
+        candidates.push(Candidate {
+            number: None,
+            place: place.clone(),
+            continuity: segment.continuity.as_str().to_owned(),
+            content_fp: segment.content_fp,
+            chars: segment.chars,
+            sent: segment.sent,
+            files: segment.files,
+            subject_at,
+            members: members(&segment.members),
+            carried: members(&segment.carried),
+            order: (first.sent_at, first.index, first.key.clone()),
+        });
+    }
+    Ok(candidates)
+}
+
+fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Candidate>> {
+    let current = meta::<Vec<u8>>(conn, "settings_fp")?.as_deref() == Some(settings_fp);
+    let open = if current {
+        "s.status IN ('pending', 'failed', 'oversized')"
+    } else {
+        "s.subject_at IS NOT NULL AND NOT EXISTS(
+           SELECT 1 FROM ledger l WHERE l.content_fp = s.content_fp AND l.settings_fp = ?1)"
+    };
+    let sql = format!(
+        "SELECT s.*, c.platform, c.account_id, c.id FROM segments s JOIN conversations c USING (conversation)
+         WHERE {open} AND s.subject_at IS NOT NULL"
+    );
+    let mut query = conn.prepare(&sql)?;
+    let mut rows = if current { query.query([])? } else { query.query([settings_fp])? };
+    let mut candidates = Vec::new();
+    while let Some(row) = rows.next()? {
+        let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
+        let members = |name| -> Result<Vec<Member>> {
+            let numbers: Vec<i64> = serde_json::from_str(&row.get::<_, String>(name)?)?;
+            Ok(numbers.into_iter().map(Member::Stored).collect())
+        };
+        candidates.push(Candidate {
+            number: Some(row.get("segment")?),
+            place: place_of(row)?,
+            continuity: row.get("continuity")?,
+            content_fp: row.get("content_fp")?,
+            chars: unsigned("chars")?,
+            sent: unsigned("sent")?,
+            files: unsigned("files")?,
+            subject_at: row.get("subject_at")?,
+            members: members("members")?,
+            carried: members("carried")?,
+            order: (row.get("first_at")?, row.get("first_position")?, row.get("first_key")?),
+        });
+    }
+    Ok(candidates)
+}
+
+/// Notes why a group's segments could not be done. They stay pending.
+pub fn fail(
+    transaction: &Transaction<'_>,
+    segments: &[(i64, [u8; 32])],
+    settings_fp: &[u8; 32],
+    now: i64,
+    reason: &str,
+) -> Result<()> {
+    for (segment, content_fp) in segments {
+        let sql = "INSERT INTO failures VALUES(?1, ?2, 1, ?3, ?4)
+                   ON CONFLICT DO UPDATE SET attempts = attempts + 1, at = excluded.at, reason = excluded.reason";
+        transaction.prepare_cached(sql)?.execute(params![content_fp, settings_fp, now, reason])?;
+        let sql = "UPDATE segments SET status = 'failed', failure = ?3
+                   WHERE segment = ?1 AND content_fp = ?2 AND status IN ('pending', 'failed')";
+        transaction.prepare_cached(sql)?.execute(params![segment, content_fp, reason])?;
+    }
+    Ok(())
+}

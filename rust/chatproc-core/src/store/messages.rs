@@ -1,0 +1,364 @@
+//! Messages and deliveries in the store: what is known before a slice, and a slice written down.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::event::{Event, Kind, State, read_event};
+use crate::revision::{
+    EventKey, FileFacts, Intake, Known, Link, Message, Naming, Place, Remembered, Told, Touched,
+};
+
+/// What was united over several deliveries of a revision, kept where it differs from the newest line.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Merged {
+    /// Selection rules.
+    pub rules: BTreeSet<String>,
+    /// Size and SHA-256 of each attachment, in order.
+    pub files: Vec<Facts>,
+}
+
+/// One attachment's entry in [`Merged`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Hexadecimal SHA-256.
+    pub sha256: Option<String>,
+}
+
+impl From<&FileFacts> for Facts {
+    fn from(facts: &FileFacts) -> Self {
+        Self { size: facts.size, sha256: facts.sha256.clone() }
+    }
+}
+
+impl From<Facts> for FileFacts {
+    fn from(facts: Facts) -> Self {
+        Self { size: facts.size, sha256: facts.sha256 }
+    }
+}
+
+/// Rules and facts as the line itself tells them.
+fn told_by(event: &Event<'_>) -> Merged {
+    Merged {
+        rules: event.rules.iter().map(|rule| rule.as_ref().to_owned()).collect(),
+        files: event
+            .attachments
+            .iter()
+            .map(|file| Facts { size: file.size, sha256: file.sha256.as_ref().map(|hash| hash.as_ref().to_owned()) })
+            .collect(),
+    }
+}
+
+/// A stored line, read again.
+pub fn stored_event(raw: &[u8]) -> Result<Event<'_>> {
+    read_event(raw).map_err(|refusal| Error::Invalid(format!("a stored line is damaged: {}", refusal.explanation)))
+}
+
+/// What is known of a stored message's attachments.
+pub fn stored_facts(event: &Event<'_>, merged: Option<&str>) -> Result<Vec<FileFacts>> {
+    let merged = match merged {
+        Some(merged) => serde_json::from_str(merged)?,
+        None => told_by(event),
+    };
+    Ok(merged.files.into_iter().map(FileFacts::from).collect())
+}
+
+pub(crate) fn kind_of(number: i64) -> Kind {
+    if number == 1 { Kind::System } else { Kind::Message }
+}
+
+pub(crate) fn state_of(number: i64) -> State {
+    match number {
+        1 => State::Edited,
+        2 => State::Recalled,
+        _ => State::Normal,
+    }
+}
+
+fn kind_number(kind: Kind) -> i64 {
+    i64::from(kind == Kind::System)
+}
+
+fn state_number(state: State) -> i64 {
+    match state {
+        State::Normal => 0,
+        State::Edited => 1,
+        State::Recalled => 2,
+    }
+}
+
+/// A revision as SQLite keeps it: the contract bounds it below 2^53.
+fn revision_number(revision: u64) -> i64 {
+    i64::try_from(revision).unwrap_or(i64::MAX)
+}
+
+/// The store, as what is known before a slice.
+pub struct Stored<'c>(pub &'c Connection);
+
+impl Known for Stored<'_> {
+    fn event(&self, key: &EventKey) -> Result<Option<[u8; 32]>> {
+        let mut query = self.0.prepare_cached("SELECT hash FROM events WHERE id = ?1")?;
+        Ok(query.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    fn refused_event(&self, key: &EventKey) -> Result<Option<[u8; 32]>> {
+        let sql = "SELECT identity FROM quarantine WHERE event = ?1 AND state <> 'accepted'";
+        Ok(self.0.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    fn refused(&self, identity: &[u8; 32]) -> Result<bool> {
+        let mut query = self.0.prepare_cached("SELECT 1 FROM quarantine WHERE identity = ?1")?;
+        Ok(query.exists([identity])?)
+    }
+
+    fn message(&self, key: &str) -> Result<Option<Message>> {
+        let sql = "SELECT m.*, c.platform, c.account_id, c.id FROM messages m
+                   JOIN conversations c USING (conversation) WHERE m.key = ?1";
+        let mut query = self.0.prepare_cached(sql)?;
+        let mut rows = query.query([key])?;
+        rows.next()?.map(message_of).transpose()
+    }
+
+    fn lower(&self, number: i64, revision: u64) -> Result<Option<Remembered>> {
+        let sql = "SELECT content, merged FROM revisions WHERE message = ?1 AND revision = ?2";
+        let mut query = self.0.prepare_cached(sql)?;
+        let found: Option<([u8; 32], Option<String>)> = query
+            .query_row(params![number, revision_number(revision)], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((content, files)) = found else { return Ok(None) };
+        let files: Vec<Facts> = files.map_or(Ok(Vec::new()), |files| serde_json::from_str(&files))?;
+        Ok(Some(Remembered { content, facts: files.into_iter().map(FileFacts::from).collect() }))
+    }
+}
+
+fn message_of(row: &Row<'_>) -> Result<Message> {
+    let raw: Vec<u8> = row.get("raw")?;
+    let told = Told { collected_at: row.get("collected_at")?, event_id: row.get("event_id")? };
+    let revision = u64::try_from(row.get::<_, i64>("revision")?).unwrap_or_default();
+    let merged: Option<String> = row.get("merged")?;
+    let merged = match merged {
+        Some(merged) => serde_json::from_str(&merged)?,
+        None => told_by(&stored_event(&raw)?),
+    };
+    let link = if row.get::<_, bool>("sequenced")? {
+        let origin: Option<String> = row.get("link")?;
+        let (revision, told) = match origin {
+            Some(origin) => {
+                let (revision, collected_at, event_id) = serde_json::from_str(&origin)?;
+                (revision, Told { collected_at, event_id })
+            }
+            None => (revision, told.clone()),
+        };
+        Some(Link { index: row.get("position")?, predecessor: row.get("predecessor")?, revision, told })
+    } else {
+        None
+    };
+    Ok(Message {
+        number: Some(row.get("message")?),
+        key: row.get("key")?,
+        place: Place {
+            platform: row.get("platform")?,
+            account_id: row.get("account_id")?,
+            conversation_id: row.get("id")?,
+        },
+        revision,
+        kind: kind_of(row.get("kind")?),
+        state: state_of(row.get("state")?),
+        sent_at: row.get("sent_at")?,
+        content: row.get("content")?,
+        told,
+        link,
+        rules: merged.rules,
+        facts: merged.files.into_iter().map(FileFacts::from).collect(),
+        cost: row.get("cost")?,
+        digest: row.get("digest")?,
+        raw,
+    })
+}
+
+/// Writes a slice down and empties the intake but for its counts.
+///
+/// `file` is the row of the batch file that the slice came from.
+pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Option<i64>) -> Result<()> {
+    let slice = intake.take();
+    let mut numbers = conversation_numbers(transaction, &slice.names, slice.messages.values())?;
+    let mut touched: Vec<Touched> = slice.messages.into_values().filter(|touched| touched.changed).collect();
+    // New rows lie together by conversation and time, as planning and people read them.
+    touched.sort_by(|a, b| {
+        let order = |touched: &Touched| (numbers.get(&touched.message.place).copied(), touched.message.sent_at);
+        order(a).cmp(&order(b)).then_with(|| a.message.key.cmp(&b.message.key))
+    });
+    let mut rows = HashMap::with_capacity(touched.len());
+    let mut dirty = HashSet::new();
+    let mut added = 0;
+    for touched in &touched {
+        let conversation = conversation_number(transaction, &mut numbers, &touched.message.place)?;
+        added += u64::from(touched.message.number.is_none());
+        let number = write_message(transaction, &touched.message, conversation)?;
+        for (revision, lower) in &touched.lower {
+            write_lower(transaction, number, *revision, lower)?;
+        }
+        if touched.resegment {
+            dirty.insert(conversation);
+        }
+        if let Some(place) = &touched.left {
+            dirty.insert(conversation_number(transaction, &mut numbers, place)?);
+        }
+        rows.insert(touched.message.key.as_str(), number);
+    }
+    let mut accepted = slice.accepted;
+    accepted.sort_by_key(|accepted| accepted.key);
+    for delivery in &accepted {
+        let message = rows.get(delivery.message_key.as_str()).copied().unwrap_or_default();
+        let sql = "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
+        let line = i64::try_from(delivery.line).unwrap_or(i64::MAX);
+        let revision = revision_number(delivery.revision);
+        transaction
+            .prepare_cached(sql)?
+            .execute(params![delivery.key, delivery.hash, message, revision, file, line])?;
+    }
+    for refused in &slice.refused {
+        super::quarantine::hold(transaction, refused)?;
+    }
+    for conversation in dirty {
+        let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
+        transaction.prepare_cached(sql)?.execute([conversation])?;
+    }
+    super::count(transaction, "events", accepted.len() as u64)?;
+    super::count(transaction, "messages", added)
+}
+
+/// Rows of the conversations of a slice; new ones are made, names brought up to date.
+fn conversation_numbers<'t>(
+    transaction: &Transaction<'_>,
+    names: &HashMap<Place, Naming>,
+    touched: impl Iterator<Item = &'t Touched>,
+) -> Result<HashMap<Place, i64>> {
+    let mut numbers = HashMap::new();
+    let mut named: Vec<_> = names.iter().collect();
+    named.sort_by_key(|(place, _)| *place);
+    let sql = "INSERT INTO conversations VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
+               ON CONFLICT(platform, account_id, id) DO UPDATE SET name = excluded.name, type = excluded.type,
+                 named_at = excluded.named_at, named_by = excluded.named_by
+               WHERE (excluded.named_at, excluded.named_by) > (named_at, named_by)";
+    for (place, naming) in named {
+        transaction.prepare_cached(sql)?.execute(params![
+            place.platform,
+            place.account_id,
+            place.conversation_id,
+            naming.name,
+            naming.kind,
+            naming.told.collected_at,
+            naming.told.event_id,
+        ])?;
+        conversation_number(transaction, &mut numbers, place)?;
+    }
+    for touched in touched {
+        conversation_number(transaction, &mut numbers, &touched.message.place)?;
+    }
+    Ok(numbers)
+}
+
+fn conversation_number(
+    conn: &Connection,
+    numbers: &mut HashMap<Place, i64>,
+    place: &Place,
+) -> Result<i64> {
+    if let Some(number) = numbers.get(place) {
+        return Ok(*number);
+    }
+    let number = find_conversation(conn, place)?
+        .ok_or_else(|| Error::Invalid(format!("conversation {place:?} has no row")))?;
+    numbers.insert(place.clone(), number);
+    Ok(number)
+}
+
+/// The row of a conversation, if the store has one.
+pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>> {
+    let sql = "SELECT conversation FROM conversations WHERE platform = ?1 AND account_id = ?2 AND id = ?3";
+    let place = params![place.platform, place.account_id, place.conversation_id];
+    Ok(conn.prepare_cached(sql)?.query_row(place, |row| row.get(0)).optional()?)
+}
+
+fn write_message(transaction: &Transaction<'_>, message: &Message, conversation: i64) -> Result<i64> {
+    let event = stored_event(&message.raw)?;
+    let merged = Merged {
+        rules: message.rules.clone(),
+        files: message.facts.iter().map(Facts::from).collect(),
+    };
+    let merged =
+        if merged == told_by(&event) { None } else { Some(serde_json::to_string(&merged)?) };
+    let link = message.link.as_ref();
+    let origin = match link {
+        Some(link) if (link.revision, &link.told) != (message.revision, &message.told) => {
+            Some(serde_json::to_string(&(link.revision, link.told.collected_at, &link.told.event_id))?)
+        }
+        _ => None,
+    };
+    let sql = "INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced,
+                 position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw)
+               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+               ON CONFLICT(message) DO UPDATE SET conversation = excluded.conversation,
+                 revision = excluded.revision, kind = excluded.kind, state = excluded.state,
+                 sent_at = excluded.sent_at, sequenced = excluded.sequenced, position = excluded.position,
+                 predecessor = excluded.predecessor, cost = excluded.cost, files = excluded.files,
+                 digest = excluded.digest, content = excluded.content, collected_at = excluded.collected_at,
+                 event_id = excluded.event_id, link = excluded.link, merged = excluded.merged,
+                 raw = excluded.raw";
+    transaction.prepare_cached(sql)?.execute(params![
+        message.number,
+        message.key,
+        conversation,
+        revision_number(message.revision),
+        kind_number(message.kind),
+        state_number(message.state),
+        message.sent_at,
+        link.is_some(),
+        link.and_then(|link| link.index),
+        link.and_then(|link| link.predecessor.as_deref()),
+        message.cost,
+        i64::try_from(crate::budget::visible_files(&event).len()).unwrap_or(i64::MAX),
+        message.digest,
+        message.content,
+        message.told.collected_at,
+        message.told.event_id,
+        origin,
+        merged,
+        message.raw,
+    ])?;
+    Ok(message.number.unwrap_or_else(|| transaction.last_insert_rowid()))
+}
+
+fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower: &Remembered) -> Result<()> {
+    let files: Vec<Facts> = lower.facts.iter().map(Facts::from).collect();
+    let files = if files.is_empty() { None } else { Some(serde_json::to_string(&files)?) };
+    let sql = "INSERT OR REPLACE INTO revisions VALUES(?1, ?2, ?3, ?4)";
+    transaction
+        .prepare_cached(sql)?
+        .execute(params![message, revision_number(revision), lower.content, files])?;
+    Ok(())
+}
+
+/// A stored message as a document needs it.
+pub struct StoredLine {
+    /// The newest delivery's line.
+    pub raw: Vec<u8>,
+    /// United rules and attachments' facts, where they differ from the line's.
+    pub merged: Option<String>,
+}
+
+/// The line of a stored message by its row.
+pub fn line(conn: &Connection, message: i64) -> Result<StoredLine> {
+    let mut query = conn.prepare_cached("SELECT raw, merged FROM messages WHERE message = ?1")?;
+    Ok(query.query_row([message], |row| Ok(StoredLine { raw: row.get(0)?, merged: row.get(1)? }))?)
+}
+
+/// Key, kind and time of a stored message by its row.
+pub fn slim(conn: &Connection, message: i64) -> Result<(String, Kind, i64)> {
+    let mut query = conn.prepare_cached("SELECT key, kind, sent_at FROM messages WHERE message = ?1")?;
+    Ok(query.query_row([message], |row| Ok((row.get(0)?, kind_of(row.get(1)?), row.get(2)?)))?)
+}

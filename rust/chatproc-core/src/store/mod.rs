@@ -1,0 +1,266 @@
+//! The state file: opened here, by Rust alone, and every SQL statement lives in this folder.
+//!
+//! Readers open it read-only. Writers start with `BEGIN IMMEDIATE`, keep transactions short and never
+//! hold one across a model call.
+
+pub mod commit;
+pub mod intake;
+pub mod ledger;
+pub mod messages;
+pub mod outbox;
+pub mod quarantine;
+pub mod search;
+mod sources;
+pub mod status;
+pub mod tasks;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::error::{Error, Result};
+
+/// `chat` in ASCII: tells a state file from any other database.
+const APPLICATION_ID: i64 = 0x6368_6174;
+
+/// Named steps from one version of the store to the next, in order; append only.
+const MIGRATIONS: &[(&str, &str)] = &[("0001-start", include_str!("schema.sql"))];
+
+/// How long a writer waits for another one's short transaction.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// An open state file.
+#[derive(Debug)]
+pub struct Store {
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens a state file for writing; makes it and its folder when missing, migrates an older one.
+    ///
+    /// `now` in milliseconds names the backup that a migration leaves beside it.
+    pub fn open(path: &Path, now: i64) -> Result<Self> {
+        Self::open_with(path, now, MIGRATIONS)
+    }
+
+    fn open_with(path: &Path, now: i64, migrations: &[(&str, &str)]) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            private_folder(folder)?;
+        }
+        private(fs_err::OpenOptions::new().write(true).create(true)).open(path)?;
+        let open = || -> Result<Self> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let conn = Connection::open_with_flags(path, flags)?;
+            conn.busy_timeout(BUSY)?;
+            let mut store = Self { conn, path: path.to_owned() };
+            store.migrate(now, migrations)?;
+            store.conn.pragma_update(None, "journal_mode", "WAL")?;
+            store.conn.pragma_update(None, "synchronous", "FULL")?;
+            store.conn.pragma_update(None, "foreign_keys", true)?;
+            store.conn.pragma_update(None, "cache_size", -65_536)?;
+            Ok(store)
+        };
+        open().map_err(|error| error.at(path))
+    }
+
+    /// Opens a state file for reading; none when there is no store yet.
+    pub fn read(path: &Path) -> Result<Option<Self>> {
+        let empty = match fs_err::metadata(path) {
+            Ok(metadata) => metadata.len() == 0,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error.into()),
+        };
+        if empty {
+            return Ok(None);
+        }
+        let open = || -> Result<Option<Self>> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let conn = Connection::open_with_flags(path, flags)?;
+            conn.busy_timeout(BUSY)?;
+            let store = Self { conn, path: path.to_owned() };
+            let found = store.version()?;
+            let known = version_of(MIGRATIONS);
+            if found == 0 {
+                // Made, but not yet filled by the writer that is at work.
+                return Ok(None);
+            }
+            if found != known {
+                return Err(Error::StoreVersion { path: path.to_owned(), found, known });
+            }
+            // One snapshot for all that this reader will see.
+            store.conn.execute_batch("BEGIN")?;
+            Ok(Some(store))
+        };
+        open().map_err(|error| error.at(path))
+    }
+
+    /// The connection, for the modules of this folder.
+    #[must_use]
+    pub fn conn(&self) -> &Connection {
+        &self.conn
+    }
+
+    /// The connection, for modules that open their own transactions.
+    pub fn conn_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
+    /// The state file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `work` in one write transaction: all of it is stored, or nothing.
+    pub fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        let path = &self.path;
+        let conn = &mut self.conn;
+        let run = || -> Result<T> {
+            let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        run().map_err(|error| error.at(path))
+    }
+
+    fn version(&self) -> Result<i64> {
+        Ok(self.conn.pragma_query_value(None, "user_version", |row| row.get(0))?)
+    }
+
+    fn migrate(&mut self, now: i64, migrations: &[(&str, &str)]) -> Result<()> {
+        let known = version_of(migrations);
+        let found = self.version()?;
+        if found == known {
+            return Ok(());
+        }
+        let application: i64 = self.conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if found > known || (found == 0 && tables > 0) || (found > 0 && application != APPLICATION_ID) {
+            return Err(Error::StoreVersion { path: self.path.clone(), found, known });
+        }
+        if found > 0 {
+            self.back_up(&self.path.with_extension(format!("v{found}-{now}.bak")))?;
+        }
+        let done = usize::try_from(found).unwrap_or_default();
+        let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have migrated while this one waited for the lock.
+        let found_now: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found_now == found {
+            for (_, statements) in migrations.iter().skip(done) {
+                transaction.execute_batch(statements)?;
+                crate::failpoint::hit("migrate.step");
+            }
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", known)?;
+            crate::failpoint::hit("migrate.commit");
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a consistent copy of the store to a file that must not exist.
+    fn back_up(&self, target: &Path) -> Result<()> {
+        let name = target.to_string_lossy();
+        self.conn.execute("VACUUM INTO ?1", [name.as_ref()])?;
+        fs_err::File::open(target)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn version_of(migrations: &[(&str, &str)]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+/// Options that make a file only its owner can read.
+pub fn private(options: &mut fs_err::OpenOptions) -> &mut fs_err::OpenOptions {
+    options.mode(0o600)
+}
+
+/// Makes a folder, and those above it that are missing, that only its owner can read.
+pub fn private_folder(folder: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
+    Ok(())
+}
+
+/// A value of `meta`; none when it was never set.
+pub(crate) fn meta<T: rusqlite::types::FromSql>(conn: &Connection, key: &str) -> Result<Option<T>> {
+    use rusqlite::OptionalExtension as _;
+    let mut query = conn.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    Ok(query.query_row([key], |row| row.get(0)).optional()?)
+}
+
+/// Sets a value of `meta`.
+pub(crate) fn set_meta(conn: &Connection, key: &str, value: impl rusqlite::ToSql) -> Result<()> {
+    conn.prepare_cached("INSERT OR REPLACE INTO meta VALUES(?1, ?2)")?
+        .execute(rusqlite::params![key, value])?;
+    Ok(())
+}
+
+/// Adds to a counter of `meta`.
+pub(crate) fn count(conn: &Connection, key: &str, more: u64) -> Result<()> {
+    let sql = "INSERT INTO meta VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = value + excluded.value";
+    conn.prepare_cached(sql)?.execute(rusqlite::params![key, i64::try_from(more).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &[(&str, &str)] = &[MIGRATIONS[0], ("0002-more", "CREATE TABLE more(x INTEGER) STRICT;")];
+
+    #[test]
+    fn an_older_store_is_migrated_with_a_backup_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        drop(Store::open(&path, 1).unwrap());
+        let store = Store::open_with(&path, 7, TWO).unwrap();
+        assert_eq!(store.version().unwrap(), 2);
+        store.conn.execute("INSERT INTO more VALUES(1)", []).unwrap();
+        let backup = Connection::open(folder.path().join("state.v1-7.bak")).unwrap();
+        let version: i64 = backup.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, 1);
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_store_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        drop(Store::open(&path, 1).unwrap());
+        let bad = &[MIGRATIONS[0], ("0002-bad", "CREATE TABLE more(x INTEGER) STRICT; SELECT nonsense;")];
+        assert!(Store::open_with(&path, 7, bad).is_err());
+        let store = Store::open(&path, 8).unwrap();
+        assert_eq!(store.version().unwrap(), 1);
+        let more = "SELECT count(*) FROM sqlite_schema WHERE name = 'more'";
+        assert_eq!(store.conn.query_row(more, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_newer_store_is_refused_untouched_by_writer_and_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        drop(Store::open_with(&path, 1, TWO).unwrap());
+        let before = fs_err::read(&path).unwrap();
+        for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
+            assert!(matches!(error, Error::StoreVersion { found: 2, known: 1, .. }), "{error}");
+        }
+        assert_eq!(fs_err::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn another_programs_database_is_refused_untouched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs(x)").unwrap();
+        assert!(matches!(Store::open(&path, 1).unwrap_err(), Error::StoreVersion { .. }));
+    }
+}

@@ -1,0 +1,184 @@
+//! Every revision of every task, in order and as it is published, and which file its row belongs to.
+//!
+//! A row is written in the transaction that makes its revision and never changes. Rows have no gaps:
+//! nothing deletes one, and a rolled-back transaction gives its numbers back.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::Result;
+use crate::task::Record;
+use crate::zone::Zone;
+
+/// The most rows of a file.
+const FILE_ROWS: i64 = 10_000;
+
+/// One line of the output: `chatproc.task-event/1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct TaskEvent {
+    pub schema: String,
+    pub operation: String,
+    /// The same for the same revision, for ever.
+    pub event_id: String,
+    pub task_id: String,
+    pub revision: i64,
+    pub emitted_at: String,
+    pub task: Record,
+}
+
+/// A revision to publish.
+pub(super) struct Revision<'a> {
+    pub task: i64,
+    pub task_id: &'a str,
+    pub revision: i64,
+    pub record: &'a Record,
+    pub at: i64,
+    /// `model:NAME`, `user:NAME` or `program`.
+    pub actor: &'a str,
+    pub why: &'a str,
+}
+
+/// A file that rows are assigned to and that does not stand under its name yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assigned {
+    /// Its name in the output folder.
+    pub file: String,
+    /// Its first row.
+    pub first: i64,
+    /// Its last row.
+    pub last: i64,
+    /// SHA-256 of its bytes.
+    pub sha256: [u8; 32],
+}
+
+impl Assigned {
+    /// How many events it holds.
+    #[must_use]
+    pub fn events(&self) -> i64 {
+        self.last - self.first + 1
+    }
+}
+
+/// The identity of a revision's event: hex SHA-256 of `task_id:revision`.
+#[must_use]
+pub fn event_id(task_id: &str, revision: i64) -> String {
+    data_encoding::HEXLOWER.encode(&Sha256::digest(format!("{task_id}:{revision}")))
+}
+
+/// Writes a revision's event and returns its row.
+pub(super) fn append(conn: &Connection, revision: &Revision<'_>, zone: &Zone) -> Result<i64> {
+    let event = TaskEvent {
+        schema: "chatproc.task-event/1".to_owned(),
+        operation: "upsert".to_owned(),
+        event_id: event_id(revision.task_id, revision.revision),
+        task_id: revision.task_id.to_owned(),
+        revision: revision.revision,
+        emitted_at: zone.rfc3339(revision.at)?,
+        task: revision.record.clone(),
+    };
+    let mut line = serde_json::to_vec(&event)?;
+    line.push(b'\n');
+    conn.prepare_cached(
+        "INSERT INTO outbox(event_id, task, revision, at, actor, why, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        event.event_id,
+        revision.task,
+        revision.revision,
+        revision.at,
+        revision.actor,
+        revision.why,
+        line
+    ])?;
+    Ok(conn.last_insert_rowid())
+}
+
+/// The event of a row.
+pub(super) fn event(conn: &Connection, row: i64) -> Result<TaskEvent> {
+    let line: Vec<u8> =
+        conn.query_row("SELECT line FROM outbox WHERE \"row\" = ?1", [row], |row| row.get(0))?;
+    Ok(serde_json::from_slice(&line)?)
+}
+
+/// How many events stand in no finished file.
+pub fn pending(conn: &Connection) -> Result<i64> {
+    let sql = "SELECT coalesce(max(\"row\"), 0) - coalesce(
+                 (SELECT last_row FROM exports WHERE done = 1 ORDER BY first_row DESC LIMIT 1), 0) FROM outbox";
+    Ok(conn.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// The file to write next: one that an earlier run left, else one for the rows that no file has yet.
+pub fn next_file(conn: &mut Connection) -> Result<Option<Assigned>> {
+    match unfinished(conn)? {
+        Some(file) => Ok(Some(file)),
+        None => assign(conn),
+    }
+}
+
+/// The first file that rows are assigned to and that is not done.
+fn unfinished(conn: &Connection) -> Result<Option<Assigned>> {
+    let sql =
+        "SELECT file, first_row, last_row, sha256 FROM exports WHERE done = 0 ORDER BY first_row LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Assigned { file: row.get(0)?, first: row.get(1)?, last: row.get(2)?, sha256: row.get(3)? })
+    };
+    Ok(conn.query_row(sql, [], read).optional()?)
+}
+
+/// Assigns the oldest rows that have no file to one, up to ten thousand.
+fn assign(conn: &mut Connection) -> Result<Option<Assigned>> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let watermark: i64 = tx.query_row(
+        "SELECT coalesce((SELECT last_row FROM exports ORDER BY first_row DESC LIMIT 1), 0)",
+        [],
+        |row| row.get(0),
+    )?;
+    let (first, bound) = (watermark + 1, watermark + FILE_ROWS);
+    let last: Option<i64> = tx.query_row(
+        "SELECT max(\"row\") FROM outbox WHERE \"row\" BETWEEN ?1 AND ?2",
+        [first, bound],
+        |row| row.get(0),
+    )?;
+    let Some(last) = last else { return Ok(None) };
+    let mut digest = Sha256::new();
+    for_each_line(&tx, first, last, |line| {
+        digest.update(line);
+        Ok(())
+    })?;
+    let file = Assigned {
+        file: format!("todos-{first:012}-{last:012}.jsonl"),
+        first,
+        last,
+        sha256: digest.finalize().into(),
+    };
+    tx.execute(
+        "INSERT INTO exports(first_row, last_row, file, sha256, done) VALUES (?1, ?2, ?3, ?4, 0)",
+        params![file.first, file.last, file.file, file.sha256],
+    )?;
+    tx.commit()?;
+    Ok(Some(file))
+}
+
+/// Gives the lines of rows `first` to `last`, one after the other; a file is never held in memory.
+pub fn for_each_line(
+    conn: &Connection,
+    first: i64,
+    last: i64,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut lines =
+        conn.prepare_cached("SELECT line FROM outbox WHERE \"row\" BETWEEN ?1 AND ?2 ORDER BY \"row\"")?;
+    let mut rows = lines.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        take(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
+    }
+    Ok(())
+}
+
+/// Marks a file that stands under its name, durably.
+pub fn mark_done(conn: &Connection, file: &Assigned) -> Result<()> {
+    conn.execute("UPDATE exports SET done = 1 WHERE first_row = ?1", [file.first])?;
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Counts of what the store holds, cheap enough to ask at any moment.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::{Map, Value, json};
+
+use crate::error::Result;
+use crate::revision::Place;
+use crate::store::{meta, outbox, quarantine};
+
+/// A conversation's name and when it was told.
+pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, i64)>> {
+    let sql = "SELECT name, named_at FROM conversations WHERE platform = ?1 AND account_id = ?2 AND id = ?3";
+    let mut query = conn.prepare_cached(sql)?;
+    let place = params![place.platform, place.account_id, place.conversation_id];
+    Ok(query.query_row(place, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+}
+
+/// What the store holds: messages by outcome, tasks by status, what waits, what went wrong.
+///
+/// The outcomes always add up to the number of messages; one that stands in no segment yet is pending.
+pub fn status(conn: &Connection) -> Result<Value> {
+    let messages: i64 = meta(conn, "messages")?.unwrap_or_default();
+    let count = |sql: &str| -> Result<i64> { Ok(conn.query_row(sql, [], |row| row.get(0))?) };
+    Ok(json!({
+        "events": meta::<i64>(conn, "events")?.unwrap_or_default(),
+        "messages": messages,
+        "conversations": count("SELECT count(*) FROM conversations")?,
+        "tasks": tasks(conn)?,
+        "outcomes": outcomes(conn, messages)?,
+        "forks": count("SELECT coalesce(sum(forks), 0) FROM conversations WHERE forks > 0")?,
+        "oversized": oversized(conn)?,
+        "quarantined": quarantine::held(conn)?,
+        "outbox": outbox::pending(conn)?,
+        "pending_segments": count(
+            "SELECT count(*) FROM segments WHERE status IN ('pending', 'failed')",
+        )?,
+        "last_round": last_round(conn)?,
+        "connections": [],
+    }))
+}
+
+/// The same shape for a project without a store.
+#[must_use]
+pub fn nothing() -> Value {
+    json!({
+        "events": 0, "messages": 0, "conversations": 0, "tasks": no_tasks(), "outcomes": no_outcomes(),
+        "forks": 0, "oversized": [], "quarantined": 0, "outbox": 0, "pending_segments": 0,
+        "last_round": null, "connections": [],
+    })
+}
+
+fn no_tasks() -> Map<String, Value> {
+    let statuses = ["open", "completed", "cancelled", "superseded"];
+    statuses.into_iter().map(|status| (status.to_owned(), json!(0))).collect()
+}
+
+fn no_outcomes() -> Map<String, Value> {
+    let outcomes =
+        ["cited", "read-no-task", "history", "pending", "failed", "oversized", "recalled", "system"];
+    outcomes.into_iter().map(|outcome| (outcome.to_owned(), json!(0))).collect()
+}
+
+fn tasks(conn: &Connection) -> Result<Map<String, Value>> {
+    let mut counts = no_tasks();
+    let mut query = conn.prepare_cached("SELECT status, count(*) FROM tasks GROUP BY status")?;
+    let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    for row in rows {
+        let (status, count) = row?;
+        counts.insert(status, json!(count));
+    }
+    Ok(counts)
+}
+
+fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, Value>> {
+    let mut counts = no_outcomes();
+    let mut add = |outcome: &str, more: i64| {
+        let sum = counts.get(outcome).and_then(Value::as_i64).unwrap_or_default() + more;
+        counts.insert(outcome.to_owned(), json!(sum));
+    };
+    let mut placed = 0;
+    let mut query = conn.prepare_cached("SELECT status, system, recalled, history, live, cited FROM coverage")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let status: String = row.get(0)?;
+        let (system, recalled, history): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let (live, cited): (i64, i64) = (row.get(4)?, row.get(5)?);
+        placed += system + recalled + history + live;
+        add("system", system);
+        add("recalled", recalled);
+        add("history", history);
+        if status == "done" {
+            add("cited", cited);
+            add("read-no-task", live - cited);
+        } else {
+            add(if status == "idle" { "history" } else { &status }, live);
+        }
+    }
+    add("pending", messages - placed);
+    Ok(counts)
+}
+
+fn oversized(conn: &Connection) -> Result<Vec<Value>> {
+    let sql = "SELECT s.chars, s.sent, s.first_key, s.subject_at, c.platform, c.account_id, c.id, c.name
+               FROM segments s JOIN conversations c USING (conversation)
+               WHERE s.status = 'oversized' ORDER BY s.conversation, s.first_at";
+    let mut query = conn.prepare_cached(sql)?;
+    let limit: i64 = meta(conn, "limit")?.unwrap_or_default();
+    let envelope = i64::try_from(crate::budget::CONVERSATION).unwrap_or_default();
+    let rows = query.query_map([], |row| {
+        let conversation = json!({
+            "platform": row.get::<_, String>(4)?, "account_id": row.get::<_, String>(5)?,
+            "id": row.get::<_, String>(6)?, "name": row.get::<_, Option<String>>(7)?,
+        });
+        Ok(json!({
+            "conversation": conversation, "chars": row.get::<_, i64>(0)? + envelope, "limit": limit,
+            "messages": row.get::<_, i64>(1)?, "first_message": row.get::<_, String>(2)?,
+            "first_sent_at": crate::document::seconds(row.get(3)?),
+        }))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn last_round(conn: &Connection) -> Result<Value> {
+    let sql = "SELECT started, ended, report FROM rounds ORDER BY round DESC LIMIT 1";
+    let round = conn.query_row(sql, [], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<String>>(2)?))
+    });
+    let Some((started, ended, report)) = round.optional()? else { return Ok(Value::Null) };
+    let report: Value = report.map_or(Ok(Value::Null), |report| serde_json::from_str(&report))?;
+    Ok(json!({
+        "started": crate::document::seconds(started), "ended": ended.map(crate::document::seconds), "report": report,
+    }))
+}

@@ -1,0 +1,66 @@
+//! One place where values cross and the core's errors become Python's.
+
+use chatproc_core::error::{Error, Result};
+use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Reads a Python value as one of the core's.
+pub fn extract<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> PyResult<T> {
+    pythonize::depythonize(value)
+        .or_else(|error| raised(value.py(), Err(Error::Config(error.to_string()))))
+}
+
+/// Gives a value of the core to Python.
+pub fn give<'py, T: Serialize>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
+    Ok(pythonize::pythonize(py, value)?)
+}
+
+/// Gives a result of the core, its error as an exception.
+pub fn raised<T>(py: Python<'_>, result: Result<T>) -> PyResult<T> {
+    result.map_err(|error| exception(py, error).unwrap_or_else(|failure| failure))
+}
+
+fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
+    let text = error.to_string();
+    let (class, place, hint) = match error {
+        Error::Io(error) => return os_error(py, &error),
+        Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
+        Error::Sqlite { path, .. } => {
+            ("ChatprocError", Some(path), "see whether the disk is full or the file damaged, then try again")
+        }
+        Error::Database(_) => ("ChatprocError", None, "see whether the disk is full, then try again"),
+        Error::Locked { path, .. } => {
+            ("StateLockedError", Some(path), "wait until it is done, or stop that process")
+        }
+        Error::StoreVersion { path, .. } => {
+            ("StoreVersionError", Some(path), "use the version of chatproc that wrote it, or a newer one")
+        }
+        Error::TaskConflict(_) => ("TaskConflict", None, "read the task again, then decide"),
+        Error::Evidence(_) => ("EvidenceError", None, ""),
+        Error::Config(_) => ("ConfigError", None, ""),
+        Error::NotFound(_) | Error::Invalid(_) => ("ChatprocError", None, ""),
+    };
+    let keywords = PyDict::new(py);
+    keywords.set_item("where", place.map(|path| path.display().to_string()))?;
+    keywords.set_item("hint", Some(hint).filter(|hint| !hint.is_empty()))?;
+    let class = py.import("chatproc.errors")?.getattr(class)?;
+    Ok(PyErr::from_value(class.call((text,), Some(&keywords))?))
+}
+
+/// An operating system's error stays one, with its number where there is one.
+fn os_error(py: Python<'_>, error: &std::io::Error) -> PyResult<PyErr> {
+    let number = std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .unwrap_or(error)
+        .raw_os_error();
+    let arguments = match number {
+        Some(number) => (number, error.to_string()).into_bound_py_any(py)?,
+        None => (error.to_string(),).into_bound_py_any(py)?,
+    };
+    let arguments = arguments.cast_into::<pyo3::types::PyTuple>()?;
+    Ok(PyErr::from_value(py.get_type::<PyOSError>().call1(arguments)?))
+}

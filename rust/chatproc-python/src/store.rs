@@ -1,0 +1,164 @@
+//! What is read from the store, and what users say of its tasks.
+
+use std::path::{Path, PathBuf};
+
+use chatproc_core::error::{Error, Result};
+use chatproc_core::round;
+use chatproc_core::store::search::Query;
+use chatproc_core::store::tasks::Request;
+use chatproc_core::store::{Store, quarantine as held, search as searching, tasks};
+use chatproc_core::zone::Zone;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::errors::{extract, give, raised};
+
+/// Counts of what the store holds.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // PyO3 extracts owned paths
+pub fn status(py: Python<'_>, state: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let status = py.detach(|| round::status(&state));
+    give(py, &raised(py, status)?)
+}
+
+/// A page of tasks.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn search<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    query: &Bound<'py, PyAny>,
+    timezone: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let query: Query = extract(query)?;
+    let page = py.detach(|| match read(&state)? {
+        Some(store) => {
+            let page = searching::search(store.conn(), &query, &Zone::named(timezone)?);
+            Ok(json!(page.map_err(|error| error.at(&state))?))
+        }
+        None => Ok(json!({"total": 0, "tasks": [], "cursor": null})),
+    });
+    give(py, &raised::<Value>(py, page)?)
+}
+
+/// A task as it is now.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> PyResult<Bound<'py, PyAny>> {
+    let task = py.detach(|| match read(&state)? {
+        Some(store) => {
+            tasks::task(store.conn(), id, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+        }
+        None => Err(Error::NotFound(format!("no task has the id {id}"))),
+    });
+    give(py, &raised(py, task)?)
+}
+
+/// Every revision of a task.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn history<'py>(py: Python<'py>, state: PathBuf, id: &str) -> PyResult<Bound<'py, PyAny>> {
+    let history = py.detach(|| match read(&state)? {
+        Some(store) => tasks::history(store.conn(), id).map_err(|error| error.at(&state)),
+        None => Err(Error::NotFound(format!("no task has the id {id}"))),
+    });
+    give(py, &raised(py, history)?)
+}
+
+/// Lines that were refused, each with its bytes.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<(Bound<'_, PyAny>, Option<Vec<u8>>)>> {
+    let lines = py.detach(|| match read(&state)? {
+        Some(store) => held::list(store.conn()).map_err(|error| error.at(&state)),
+        None => Ok(Vec::new()),
+    });
+    raised(py, lines)?.into_iter().map(|line| Ok((give(py, &line)?, line.raw))).collect()
+}
+
+/// One refused line with its bytes.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn quarantined(py: Python<'_>, state: PathBuf, id: i64) -> PyResult<(Bound<'_, PyAny>, Option<Vec<u8>>)> {
+    let line = py.detach(|| match read(&state)? {
+        Some(store) => held::show(store.conn(), id).map_err(|error| error.at(&state)),
+        None => Err(Error::NotFound(format!("no line {id} is in the quarantine"))),
+    });
+    let line = raised(py, line)?;
+    Ok((give(py, &line)?, line.raw))
+}
+
+/// A user's wish, as Python gives it.
+#[derive(Deserialize)]
+struct Wish {
+    task_id: String,
+    value: String,
+    request_id: String,
+    actor: String,
+    expected_revision: Option<i64>,
+    note: Option<String>,
+}
+
+impl Wish {
+    fn request(&self) -> Request<'_> {
+        Request {
+            task_id: &self.task_id,
+            value: &self.value,
+            request_id: &self.request_id,
+            actor: &self.actor,
+            expected_revision: self.expected_revision,
+            note: self.note.as_deref(),
+        }
+    }
+}
+
+/// Sets a task's status for a user.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn update_status<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    wish: &Bound<'py, PyAny>,
+    now: i64,
+    timezone: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let wish: Wish = extract(wish)?;
+    let event = py.detach(|| {
+        let mut store = write(&state, &wish.task_id, now)?;
+        let event = tasks::update_status(store.conn_mut(), &wish.request(), now, &Zone::named(timezone)?);
+        event.map_err(|error| error.at(&state))
+    });
+    give(py, &raised(py, event)?)
+}
+
+/// Sets a task's priority for a user.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub fn update_priority<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    wish: &Bound<'py, PyAny>,
+    now: i64,
+    timezone: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let wish: Wish = extract(wish)?;
+    let event = py.detach(|| {
+        let mut store = write(&state, &wish.task_id, now)?;
+        let event = tasks::update_priority(store.conn_mut(), &wish.request(), now, &Zone::named(timezone)?);
+        event.map_err(|error| error.at(&state))
+    });
+    give(py, &raised(py, event)?)
+}
+
+fn read(state: &Path) -> Result<Option<Store>> {
+    Store::read(state)
+}
+
+/// Opens a store that is there; a wish makes none.
+fn write(state: &Path, task_id: &str, now: i64) -> Result<Store> {
+    match Store::read(state)? {
+        Some(_) => Store::open(state, now),
+        None => Err(Error::NotFound(format!("no task has the id {task_id}"))),
+    }
+}

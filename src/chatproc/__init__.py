@@ -1,0 +1,151 @@
+"""chatproc: group chats → to-dos that can be trusted, each once, with the message that proves it.
+
+Names are loaded when they are first used, so that importing the package stays fast and pulls in no network
+library.
+
+Example:
+    >>> from chatproc import load_config, run_round
+    >>> run_round(load_config("config/processor.toml"))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from chatproc import _core
+from chatproc.errors import (
+    ChatprocError,
+    ConfigError,
+    CredentialError,
+    EvidenceError,
+    ModelError,
+    StateLockedError,
+    StoreVersionError,
+    TaskConflict,
+)
+
+if TYPE_CHECKING:
+    from chatproc.config import Config, load_config
+    from chatproc.core import plan_events
+    from chatproc.pipeline import (
+        arun_round,
+        discard_quarantined,
+        export,
+        get_task,
+        list_tasks,
+        preview,
+        quarantine,
+        quarantined_line,
+        retry_quarantined,
+        run_round,
+        status,
+        task_history,
+        update_task_priority,
+        update_task_status,
+    )
+    from chatproc.results import (
+        ExportReport,
+        Plan,
+        Preview,
+        Progress,
+        QuarantinedLine,
+        RoundReport,
+        Status,
+        Task,
+        TaskEvent,
+        TaskPage,
+        TaskRevision,
+    )
+
+__version__: str = _core.__version__
+
+_HOMES = {
+    "chatproc.config": ("Config", "load_config"),
+    "chatproc.core": ("plan_events",),
+    "chatproc.pipeline": (
+        "arun_round",
+        "discard_quarantined",
+        "export",
+        "get_task",
+        "list_tasks",
+        "preview",
+        "quarantine",
+        "quarantined_line",
+        "retry_quarantined",
+        "run_round",
+        "status",
+        "task_history",
+        "update_task_priority",
+        "update_task_status",
+    ),
+    "chatproc.results": (
+        "ExportReport",
+        "Plan",
+        "Preview",
+        "Progress",
+        "QuarantinedLine",
+        "RoundReport",
+        "Status",
+        "Task",
+        "TaskEvent",
+        "TaskPage",
+        "TaskRevision",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ChatprocError",
+    "Config",
+    "ConfigError",
+    "CredentialError",
+    "EvidenceError",
+    "ExportReport",
+    "ModelError",
+    "Plan",
+    "Preview",
+    "Progress",
+    "QuarantinedLine",
+    "RoundReport",
+    "StateLockedError",
+    "Status",
+    "StoreVersionError",
+    "Task",
+    "TaskConflict",
+    "TaskEvent",
+    "TaskPage",
+    "TaskRevision",
+    "__version__",
+    "arun_round",
+    "discard_quarantined",
+    "export",
+    "get_task",
+    "list_tasks",
+    "load_config",
+    "plan_events",
+    "preview",
+    "quarantine",
+    "quarantined_line",
+    "retry_quarantined",
+    "run_round",
+    "status",
+    "task_history",
+    "update_task_priority",
+    "update_task_status",
+]
+
+if _core.DEBUG_BUILD:
+    warnings.warn("chatproc was built without optimisation; its speed means nothing", RuntimeWarning, stacklevel=2)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute is anything
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

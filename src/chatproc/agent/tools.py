@@ -1,0 +1,382 @@
+"""The three tools of a session: read an attachment, search earlier tasks, submit.
+
+No tool has an effect outside the session: they read archive and store through what they are given, and note
+in the session's record what they read. It must never take an argument for more than data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.toolsets.abstract import ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from chatproc.agent.submission import (
+    PRIORITIES,
+    STATUSES,
+    Json,
+    ReadUnit,
+    SessionRecord,
+    Verdict,
+    check_submission,
+    parse_moment,
+)
+from chatproc.attachments import Archive, Extract, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from zoneinfo import ZoneInfo
+
+    from pydantic_ai import RunContext
+
+Search: TypeAlias = "Callable[[dict[str, Any]], Mapping[str, Any]]"
+"""Searches the whole task store: a query as the core takes it, to `{"total": N, "tasks": [...]}`."""
+
+_LARGEST_PAGE = 20
+_PAGE = 10
+_MOST_FAULTS = 40
+_TASK_STATUSES = ("open", "completed", "cancelled", "superseded")
+_SHOWN_OF_TASK = ("title", "event", "status", "priority", "time", "people", "location", "platform", "updated")
+
+_TEXT = {"type": "string"}
+_NULLABLE = {"type": ["string", "null"]}
+
+
+def _object(properties: dict[str, Any], required: tuple[str, ...]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _list_of(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": entry}
+
+
+_TASK = _object(
+    {
+        "task_ref": {**_NULLABLE, "description": "t1 … to update that earlier task; null for a new one"},
+        "title": {**_TEXT, "description": "short action, 1 to 200 characters"},
+        "event": {**_TEXT, "description": "what it is about"},
+        "priority": {"type": "string", "enum": list(PRIORITIES)},
+        "priority_reason": _TEXT,
+        "status": {"type": "string", "enum": list(STATUSES)},
+        "time": _object(
+            {
+                "start": {**_NULLABLE, "description": "2026-07-01 or 2026-07-01T18:00:00+08:00 or null"},
+                "due": {**_NULLABLE, "description": "the same forms"},
+                "original": {**_NULLABLE, "description": "the words of the message that give the time"},
+            },
+            ("start", "due", "original"),
+        ),
+        "people": _list_of(_object({"name": _TEXT, "role": _NULLABLE}, ("name", "role"))),
+        "location": _NULLABLE,
+        "action_steps": _list_of(_TEXT),
+        "notes": _TEXT,
+        "sources": {**_list_of(_TEXT), "description": "m1 … and read units f1:b1 …, at least one message"},
+        "quotes": _list_of(_object({"ref": _TEXT, "text": _TEXT}, ("ref", "text"))),
+    },
+    ("title", "event", "priority", "priority_reason", "status", "time", "people", "location", "sources"),
+)
+
+SUBMIT = ToolDefinition(
+    name="submit_tasks",
+    description="Hand in the result: every conversation of the document exactly once. Ends the session.",
+    parameters_json_schema=_object(
+        {
+            "conversations": _list_of(
+                _object(
+                    {
+                        "id": {**_TEXT, "description": "c1 …"},
+                        "tasks": _list_of(_TASK),
+                        "no_task_reason": {**_NULLABLE, "description": "one sentence when tasks is empty"},
+                    },
+                    ("id", "tasks", "no_task_reason"),
+                )
+            )
+        },
+        ("conversations",),
+    ),
+    sequential=True,
+)
+
+READ = ToolDefinition(
+    name="read_attachment",
+    description="Read the text of an attachment as units that can be cited, such as f1:b3.",
+    parameters_json_schema=_object(
+        {
+            "ref": {**_TEXT, "description": "f1 …"},
+            "start": {"type": "integer", "description": "first unit, from 1"},
+            "count": {"type": "integer", "description": "how many units; as many as fit when left out"},
+        },
+        ("ref",),
+    ),
+    sequential=True,
+)
+
+FIND = ToolDefinition(
+    name="find_related_tasks",
+    description="Search all earlier tasks. Every argument may be left out.",
+    parameters_json_schema=_object(
+        {
+            "query": {**_TEXT, "description": "words in title, event, people, place, notes or sources"},
+            "people": _list_of(_TEXT),
+            "status": _list_of({"type": "string", "enum": list(_TASK_STATUSES)}),
+            "platform": _TEXT,
+            "due_from": {**_TEXT, "description": "2026-07-01"},
+            "due_to": {**_TEXT, "description": "2026-07-31"},
+            "page": {"type": "integer", "description": "from 1"},
+            "page_size": {"type": "integer", "description": f"1 to {_LARGEST_PAGE}"},
+        },
+        (),
+    ),
+    sequential=True,
+)
+
+OFFERED: dict[str, tuple[ToolDefinition, ...]] = {"all": (READ, FIND, SUBMIT), "submit": (SUBMIT,)}
+"""What each `agent.tools` offers."""
+
+_ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+
+
+class _ArgumentError(Exception):
+    """An argument that a tool cannot take, in words for the model."""
+
+
+class SessionTools(AbstractToolset[None]):
+    """The tools of one session and what came of them.
+
+    Args:
+        record: Where reading and searching is noted.
+        offered: Which tools there are.
+        timezone: The zone of times.
+        archive: Opens attachments.
+        search: Searches the store; called in a thread.
+        attempts: How often `submit_tasks` is checked.
+        tool_retries: How many unusable calls of one tool the loop lets pass.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is one thing the session has
+        self,
+        record: SessionRecord,
+        *,
+        offered: Literal["all", "submit"],
+        timezone: ZoneInfo,
+        archive: Archive,
+        search: Search,
+        attempts: int,
+        tool_retries: int,
+    ) -> None:
+        """Nothing is read yet."""
+        self.record = record
+        self.definitions = {definition.name: definition for definition in OFFERED[offered]}
+        self.timezone = timezone
+        self.archive = archive
+        self.search = search
+        self.attempts_left = attempts
+        self.tool_retries = tool_retries
+        self.verdict: Verdict | None = None
+        """The latest submission's."""
+        self.ended = False
+        """Whether a submission was accepted or the last attempt used."""
+        self.rejected_calls: dict[str, str] = {}
+        """Calls of the reply in hand that must not run, by id, with the words for the model."""
+        self.submitted_in_reply = False
+        self._last_extract: tuple[str, Extract] | None = None
+
+    @property
+    def id(self) -> str | None:
+        """No durable execution: no id."""
+        return None
+
+    async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
+        """What the loop may call."""
+        del ctx
+        return {
+            name: ToolsetTool(
+                toolset=self,
+                tool_def=definition,
+                max_retries=self.tool_retries,
+                args_validator=_ANY_OBJECT,
+            )
+            for name, definition in self.definitions.items()
+        }
+
+    def new_reply(self, rejected_calls: dict[str, str]) -> None:
+        """A reply of the model came: its calls follow."""
+        self.rejected_calls = rejected_calls
+        self.submitted_in_reply = False
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
+    ) -> str:
+        """Run one call; whatever is wrong with it comes back as words."""
+        del tool
+        rejected = self.rejected_calls.get(ctx.tool_call_id or "")
+        if rejected is not None:
+            return rejected
+        try:
+            if name == READ.name:
+                return await self._read(tool_args)
+            if name == FIND.name:
+                return await self._find(tool_args)
+        except _ArgumentError as error:
+            return f"{name}: {error}"
+        return self._submit(tool_args)
+
+    # --- read_attachment
+
+    async def _read(self, arguments: dict[str, Json]) -> str:
+        ref = arguments.get("ref")
+        attachment = self.record.attachments.get(ref.strip()) if isinstance(ref, str) else None
+        if attachment is None or not isinstance(ref, str):
+            known = ", ".join(self.record.attachments) or "there are none"
+            raise _ArgumentError(f"ref must be an attachment of this document ({known})")
+        ref = ref.strip()
+        start = _whole(arguments, "start", 1)
+        count = _whole(arguments, "count", 1_000_000)
+        try:
+            extract = await self._extract(ref, attachment)
+        except UnreadableError as error:
+            return f"cannot be read: {error}"
+        return self._reading(ref, extract, start, count)
+
+    async def _extract(self, ref: str, attachment: Mapping[str, Any]) -> Extract:
+        """The attachment's units; the last one is kept, for it is read page by page."""
+        if self._last_extract is None or self._last_extract[0] != ref:
+            self._last_extract = (ref, await asyncio.to_thread(self.archive.read, attachment))
+        return self._last_extract[1]
+
+    def _reading(self, ref: str, extract: Extract, start: int, count: int) -> str:
+        room = self.archive.max_chars_per_read
+        shown: list[dict[str, str]] = []
+        for unit in extract.units[start - 1 : start - 1 + count]:
+            if shown and len(unit.text) > room:
+                break
+            text = unit.text[:room]
+            room -= len(text)
+            content = text.encode()
+            digest = hashlib.sha256(content).hexdigest()
+            read = ReadUnit(ref, unit.id, text, extract.sha256, digest, len(content))
+            self.record.add_unit(read)
+            shown.append({"id": read.ref, "text": text})
+        following = start + len(shown)
+        return _json(
+            {
+                "total": len(extract.units),
+                "units": shown,
+                "next": following if shown and following <= len(extract.units) else None,
+                "note": extract.note if shown else f"there is no unit {start}. {extract.note}".strip(),
+            }
+        )
+
+    # --- find_related_tasks
+
+    async def _find(self, arguments: dict[str, Json]) -> str:
+        page = _whole(arguments, "page", 1)
+        page_size = min(_whole(arguments, "page_size", _PAGE), _LARGEST_PAGE)
+        query: dict[str, Any] = {"sort": "updated", "limit": page_size, "offset": (page - 1) * page_size}
+        for name in ("query", "platform"):
+            if text := _text(arguments, name):
+                query[name] = text
+        for name in ("due_from", "due_to"):
+            if text := _text(arguments, name):
+                query[name] = self._moment(name, text)
+        if people := _texts(arguments, "people"):
+            query["people"] = people
+        if statuses := _texts(arguments, "status"):
+            if unknown := [status for status in statuses if status not in _TASK_STATUSES]:
+                raise _ArgumentError(f"status must be of {', '.join(_TASK_STATUSES)}, not {_json(unknown)}")
+            query["status"] = statuses
+        found = await asyncio.to_thread(self.search, query)
+        tasks = [self._found_task(task) for task in found["tasks"]]
+        return _json({"total": found["total"], "page": page, "tasks": tasks})
+
+    def _moment(self, name: str, text: str) -> str:
+        try:
+            return parse_moment(text, self.timezone).isoformat()
+        except ValueError as error:
+            raise _ArgumentError(f"{name} {error}") from None
+
+    def _found_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        shown = {name: task.get(name) for name in _SHOWN_OF_TASK}
+        if isinstance(shown["time"], dict):
+            shown["time"] = {name: shown["time"].get(name) for name in ("start", "due", "original")}
+        return {"ref": self.record.add_task(task["task_id"], task["revision"]), **shown}
+
+    # --- submit_tasks
+
+    def _submit(self, arguments: dict[str, Json]) -> str:
+        if self.ended or self.submitted_in_reply:
+            return "Not looked at: call submit_tasks once in a reply, with every conversation in it."
+        self.submitted_in_reply = True
+        self.verdict = check_submission(self.record, self.timezone, arguments)
+        self.attempts_left -= 1
+        self.ended = not self.verdict.faults or self.attempts_left == 0
+        if not self.verdict.faults:
+            return "Accepted."
+        return _feedback(self.verdict.faults, self.attempts_left)
+
+
+def _feedback(faults: tuple[str, ...], attempts_left: int) -> str:
+    """The numbered list of what is wrong."""
+    lines = [f"Not accepted: {len(faults)} fault{'s' if len(faults) > 1 else ''}."]
+    lines += [f"{number}. {fault}" for number, fault in enumerate(faults[:_MOST_FAULTS], start=1)]
+    if len(faults) > _MOST_FAULTS:
+        lines.append(f"… and {len(faults) - _MOST_FAULTS} more.")
+    lines.append(f"Mend them and submit every conversation again. Attempts left: {attempts_left}.")
+    return "\n".join(lines)
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _whole(arguments: dict[str, Json], name: str, default: int) -> int:
+    value = arguments.get(name)
+    if value is None:
+        return default
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1_000_000:  # noqa: PLR2004
+        raise _ArgumentError(f"{name} must be a whole number from 1")
+    return value
+
+
+def _text(arguments: dict[str, Json], name: str) -> str:
+    value = arguments.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _ArgumentError(f"{name} must be a text")
+    return value.encode("utf-8", "replace").decode().strip()
+
+
+def _texts(arguments: dict[str, Json], name: str) -> list[str]:
+    """A list of texts; one text alone is a list of one."""
+    value = arguments.get(name)
+    entries = value if isinstance(value, list) else [value]
+    return [text for entry in entries if (text := _text({name: entry}, name))]
+
+
+def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as strict endpoints want it: every key required (what was optional may be null), no other."""
+    strict = dict(schema)
+    if "items" in strict:
+        strict["items"] = strict_schema(strict["items"])
+    if "properties" in strict:
+        required = set(strict.get("required", ()))
+        strict["properties"] = {
+            name: strict_schema(part) if name in required else _nullable(strict_schema(part))
+            for name, part in strict["properties"].items()
+        }
+        strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
+    return strict
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return schema if "null" in kinds else {**schema, "type": [*kinds, "null"]}

@@ -1,0 +1,432 @@
+"""How results look: each `--json` document as tables on a terminal and as plain lines elsewhere.
+
+Messages, names and model output are hostile text: `plain` is the one door to the screen, and nothing here
+writes anything but stdout. It computes nothing that the document does not say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.text import Text
+
+Document = dict[str, Any]
+
+_SEQUENCES = re.compile(
+    # Titles, links and other strings, when they end; else only what begins them, or a message could hide.
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor, modes
+    r"|\x1b[ -/]*[0-~]?"  # two-character commands
+)
+# Controls but for line feed and tab; what turns the direction of text; what takes no room and so hides or
+# splits words (joiners and variation selectors stay: emoji and several scripts need them); tag characters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_LINE_BREAKS = re.compile("\r\n|[\r\x85\u2028\u2029]")
+
+
+def plain(text: str) -> str:
+    r"""Text that a terminal shows and does not obey.
+
+    Args:
+        text: Anything, hostile or not.
+
+    Returns:
+        The text without control and escape sequences, without characters that turn the direction of the line
+        and without invisible ones. Of the controls only line feed and tab remain.
+
+    Example:
+        >>> plain("\x1b[31mred\x1b[0m \u202etxt.exe")
+        'red txt.exe'
+    """
+    return _UNSEEN.sub("", _SEQUENCES.sub("", _LINE_BREAKS.sub("\n", text)))
+
+
+def one_line(text: str) -> str:
+    r"""`plain`, on one line.
+
+    Args:
+        text: Anything, hostile or not.
+
+    Example:
+        >>> one_line("a\n  b\tc")
+        'a b c'
+    """
+    return " ".join(plain(text).split())
+
+
+def json_text(document: Document) -> str:
+    r"""A document as one line of JSON, with what a terminal could obey written as escapes.
+
+    Args:
+        document: What `to_dict()` of a result gives.
+
+    Example:
+        >>> json_text({"title": "报告\u202e"})
+        '{"title": "报告\\u202e"}'
+    """
+    text = json.dumps(document, ensure_ascii=False)
+    return re.sub("[\u2028\u2029]", _escaped, _UNSEEN.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and their values, one a line."""
+
+    rows: Sequence[tuple[str, object]]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells; elsewhere than on a terminal a row is a line, cells parted by tabs."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Text of several lines, indented under its heading."""
+
+    heading: str
+    text: str
+    notes: Sequence[str] = field(default=())
+
+
+Block = Facts | Table | Prose
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Write blocks to stdout: tables and colours on a terminal, plain lines elsewhere."""
+    if sys.stdout.isatty():
+        _show_on_terminal(blocks)
+        return
+    for block in blocks:
+        sys.stdout.writelines(f"{line}\n" for line in _lines(block))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return one_line(str(value)) or "-"
+
+
+def _lines(block: Block) -> list[str]:
+    if isinstance(block, Facts):
+        rows = [f"{one_line(name)}: {_cell(value)}" for name, value in block.rows]
+        return [*_title(block), *rows]
+    if isinstance(block, Table):
+        return [*_title(block), *("\t".join(map(_cell, row)) for row in block.rows)]
+    notes = [f"  {one_line(note)}" for note in block.notes]
+    return [one_line(block.heading), *(f"  {line}" for line in plain(block.text).split("\n")), *notes]
+
+
+def _title(block: Facts | Table) -> list[str]:
+    return [f"# {one_line(block.title)}"] if block.title and block.rows else []
+
+
+_STYLES = {
+    "P0": "bold red",
+    "P1": "red",
+    "P2": "yellow",
+    "completed": "green",
+    "cancelled": "dim",
+    "superseded": "dim",
+    "ok": "green",
+    "note": "yellow",
+    "broken": "bold red",
+    "accepted": "green",
+    "failed": "red",
+}
+
+
+def _styled(value: object) -> Text:
+    from rich.text import Text
+
+    text = _cell(value)
+    return Text(text, style=_STYLES.get(text, ""))
+
+
+def _show_on_terminal(blocks: Iterable[Block]) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    console = Console(file=sys.stdout)
+    for block in blocks:
+        if isinstance(block, Prose):
+            console.print(Text(one_line(block.heading), style="bold"))
+            console.print(Padding(Text(plain(block.text)), (0, 0, 0, 2)))
+            for note in block.notes:
+                console.print(Padding(Text(one_line(note), style="dim"), (0, 0, 0, 2)))
+            continue
+        if block.title and block.rows:
+            console.print(Text(one_line(block.title), style="bold"))
+        if isinstance(block, Facts):
+            grid = Grid.grid(padding=(0, 2))
+            for name, value in block.rows:
+                grid.add_row(Text(one_line(name), style="dim"), _styled(value))
+            console.print(grid)
+        elif block.rows:
+            grid = Grid(*block.columns, box=SIMPLE, pad_edge=False, show_header=any(block.columns))
+            for row in block.rows:
+                grid.add_row(*map(_styled, row))
+            console.print(grid)
+
+
+# ── documents ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _counts(counts: Mapping[str, object] | None) -> str:
+    return ", ".join(f"{count} {name}" for name, count in (counts or {}).items()) or "none"
+
+
+def _place(conversation: Mapping[str, Any]) -> str:
+    """`qq 实验室`: a conversation by its name, else by its id."""
+    return f"{conversation['platform']} {conversation.get('name') or conversation['id']}"
+
+
+def _oversized(rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(
+        ("conversation", "characters"),
+        [(_place(row["conversation"]), row["chars"]) for row in rows],
+        title="oversized: longer than context.max_conversation_chars, not sent",
+    )
+
+
+def status_blocks(document: Document) -> list[Block]:
+    """What `status` shows."""
+    last = document["last_round"]
+    facts: list[tuple[str, object]] = [
+        ("messages", f"{document['messages']} in {document['conversations']} conversations"),
+        ("events", document["events"]),
+        ("outcomes", _counts(document["outcomes"])),
+        ("tasks", _counts(document["tasks"])),
+        ("forks", document["forks"]),
+        ("quarantined", document["quarantined"]),
+        ("outbox", document["outbox"]),
+        ("last round", _counts(last) if isinstance(last, dict) else last),
+    ]
+    return [Facts(facts), _oversized(document["oversized"])]
+
+
+def preview_blocks(document: Document) -> list[Block]:
+    """What `preview` shows."""
+    rows = [
+        (
+            group["id"],
+            _place(group["conversation"]),
+            len(group["segments"]),
+            sum(len(segment["messages"]) for segment in group["segments"]),
+            group["chars"],
+            group["estimated_tokens"],
+            group["estimated_price"],
+        )
+        for group in document["groups"]
+    ]
+    columns = ("group", "conversation", "segments", "messages", "characters", "tokens ≈", "price ≈")
+    return [
+        Table(columns, rows, title="next groups"),
+        _oversized(document["oversized"]),
+        Facts([("pending groups", document["pending"])]),
+    ]
+
+
+def round_blocks(document: Document) -> list[Block]:
+    """What `once` shows."""
+    ingest, round_, export = document["ingest"], document["round"], document["export"]
+    rows = [
+        (
+            group["id"],
+            _place(group["conversation"]),
+            group["messages"],
+            group["outcome"],
+            group["tasks"] if isinstance(group["tasks"], int) else len(group["tasks"]),
+            group["reason"],
+        )
+        for group in round_["groups"]
+    ]
+    return [
+        Table(("group", "conversation", "messages", "outcome", "tasks", "reason"), rows, title="groups"),
+        _oversized(round_["oversized"]),
+        Facts(
+            [
+                ("ingest", _counts(ingest)),
+                ("usage", _counts(round_["usage"])),
+                ("pending groups", round_["pending"]),
+                ("export", _counts(export)),
+            ]
+        ),
+    ]
+
+
+def tasks_blocks(document: Document) -> list[Block]:
+    """What `tasks` shows."""
+    rows = [
+        (task["task_id"], task["priority"], task["status"], _due(task), task["title"], _owner(task))
+        for task in document["tasks"]
+    ]
+    return [Table(("task", "", "status", "due", "title", "conversation"), rows)]
+
+
+def _due(task: Mapping[str, Any]) -> object:
+    time = task["time"]
+    return time["due"] or time["start"] or time["original"]
+
+
+def _owner(task: Mapping[str, Any]) -> str:
+    owner = task["owner"]
+    conversation = owner["conversation"]
+    name = conversation.get("name") or conversation["id"] if isinstance(conversation, dict) else conversation
+    return f"{owner['platform']} {name}"
+
+
+def task_blocks(document: Document) -> list[Block]:
+    """What `task ID` shows: the record, then each source with its text, then its history if asked for."""
+    task = document["task"]
+    time = task["time"]
+    facts: list[tuple[str, object]] = [
+        ("task", f"{task['task_id']} revision {task['revision']}"),
+        ("title", task["title"]),
+        ("event", task["event"]),
+        ("status", f"{task['status']} (by {task['status_by']})"),
+        ("priority", f"{task['priority']} (by {task['priority_by']}): {task['priority_reason']}"),
+        ("start", time["start"]),
+        ("due", time["due"]),
+        ("as written", time["original"]),
+        ("people", "; ".join(_person(person) for person in task["people"])),
+        ("location", task["location"]),
+        ("notes", task["notes"]),
+    ]
+    steps = [(f"step {number}", step) for number, step in enumerate(task["action_steps"], 1)]
+    sources = [_source(source) for source in task["sources"]]
+    history = [
+        (entry["revision"], entry["emitted_at"], entry.get("by"), entry["task"]["status"], entry["why"])
+        for entry in document.get("history") or ()
+    ]
+    columns = ("revision", "when", "by", "status", "why")
+    return [Facts([*facts, *steps]), *sources, Table(columns, history, title="history")]
+
+
+def _person(person: Mapping[str, Any]) -> str:
+    return f"{person['name']} ({person['role']})" if person.get("role") else str(person["name"])
+
+
+def _source(source: Mapping[str, Any]) -> Prose:
+    sender = source.get("sender_name") or source.get("sender_id") or "?"
+    attachments = [f"attachment: {part.get('name') or part.get('id')}" for part in source["attachments"]]
+    return Prose(f"{source['sent_at_local']}  {sender}", source["text"], attachments)
+
+
+def event_blocks(document: Document) -> list[Block]:
+    """What `done`, `reopen`, `cancel` and `priority` show: the task as it is now."""
+    task = document["task"]
+    rows = [(document["task_id"], f"revision {document['revision']}", task["priority"], task["status"])]
+    return [Table(("task", "", "", "status"), rows)]
+
+
+def export_blocks(document: Document) -> list[Block]:
+    """What `export` shows."""
+    return [Facts([("events", document["events"]), ("waiting", document["waiting"])]), _files(document)]
+
+
+def _files(document: Document) -> Table:
+    files = document["files"]
+    return Table(("file",), [(file,) for file in files] if isinstance(files, list) else [(files,)])
+
+
+def quarantine_blocks(document: Document) -> list[Block]:
+    """What `quarantine list` shows."""
+    rows = [
+        (line["id"], f"{line['file']}:{line['line']}", line["reason"], line["explanation"])
+        for line in document["lines"]
+    ]
+    return [Table(("id", "where", "reason", "explanation"), rows)]
+
+
+def line_blocks(document: Document) -> list[Block]:
+    """What `quarantine show` shows: one line with its bytes as text."""
+    names = ("id", "file", "line", "offset", "reason", "explanation")
+    return [Facts([(name, document[name]) for name in names]), Prose("as read", document["raw"] or "")]
+
+
+def import_blocks(document: Document) -> list[Block]:
+    """What `import` shows."""
+    facts: list[tuple[str, object]] = [
+        ("messages", document["messages"]),
+        ("edits", document["edits"]),
+        ("recalls", document["recalls"]),
+        ("attachments", _counts(document["attachments"])),
+        ("time zone assumed", document["timezone_assumed"]),
+    ]
+    rows = [(f"{line['file']}:{line['line']}", line["text"]) for line in document["not_understood"]]
+    return [Facts(facts), _files(document), Table(("where", "text"), rows, title="not understood")]
+
+
+def init_blocks(document: Document) -> list[Block]:
+    """What `init` shows."""
+    states = (("written", "written"), ("kept", "is there already, left as it is"))
+    rows = [(path, words) for name, words in states for path in document[name]]
+    return [Table(("path", ""), rows), servers_table(document["servers"])]
+
+
+def check_blocks(document: Document) -> list[Block]:
+    """What `check` shows."""
+    rows = [(found["state"], found["topic"], found["text"]) for found in document["findings"]]
+    blocks: list[Block] = [Table(("", "", ""), rows), servers_table(document["servers"])]
+    if document["ping"]:
+        answers = [(name, answer) for name, answer in document["ping"]["answers"].items()]
+        blocks.append(Facts(answers, title="the endpoint"))
+        blocks.append(Prose("lines that suit it, for [agent]", "\n".join(document["ping"]["lines"])))
+    return blocks
+
+
+def model_blocks(document: Document) -> list[Block]:
+    """What `model list` shows."""
+    rows = [
+        (model["name"], "there" if model["complete"] else _share(model), model["path"])
+        for model in document["models"]
+    ]
+    return [Table(("model", "", "path"), rows), servers_table(document["servers"])]
+
+
+def _share(model: Mapping[str, Any]) -> str:
+    return f"{model['bytes'] / model['size']:.0%} fetched" if model["bytes"] else "not fetched"
+
+
+def answer_blocks(document: Document) -> list[Block]:
+    """What a command shows that answers with a few plain values."""
+    return [Facts(list(document.items()))]
+
+
+def servers_table(servers: Sequence[Mapping[str, Any]]) -> Table:
+    """Model servers found on this machine."""
+    rows = [
+        (
+            server["kind"],
+            server["base_url"],
+            ", ".join(server["models"]),
+            "chosen" if server["chosen"] else "",
+        )
+        for server in servers
+    ]
+    return Table(("server", "base_url", "models", ""), rows, title="model servers that run on this machine")

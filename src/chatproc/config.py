@@ -1,0 +1,709 @@
+"""The configuration: one TOML file read into frozen, checked models, every path absolute.
+
+It only reads that file: no key, no environment variable, no network, nothing created. What it refuses it
+names: the key, the value, the bound and the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import ipaddress
+import json
+import os
+import re
+import tomllib
+import zoneinfo
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from chatproc.errors import ConfigError, MissingFileError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+DEFAULT_CONFIG = "config/processor.toml"
+"""Where the CLI looks when nothing is said."""
+
+LOCAL = "local"
+"""The `agent.base_url` that means: a model served in this process."""
+
+_LARGEST = 2**53 - 1
+_LONGEST_SECONDS = 10 * 366 * 86400
+
+
+def _from_root(value: object, info: ValidationInfo) -> object:
+    """A path as written, absolute: relative ones count from the project root."""
+    if not isinstance(value, (str, Path)):
+        raise ValueError("a path in quotes")  # noqa: TRY004 - pydantic reads ValueError
+    text = str(value)
+    if text in {"", "."} or "\0" in text:
+        raise ValueError("a path that is not empty")
+    return Path(os.path.abspath(_root(info) / Path(text).expanduser()))  # noqa: PTH100 - symlinks stay
+
+
+def _optional_from_root(value: object, info: ValidationInfo) -> object:
+    return None if value in ("", None) else _from_root(value, info)
+
+
+def _glob_from_root(value: object, info: ValidationInfo) -> object:
+    """A glob made absolute; a `[` in the root's own name matches itself."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("a path or glob in quotes")
+    pattern = os.path.expanduser(value)  # noqa: PTH111 - a glob is not a path yet
+    return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(_root(info)))) / pattern)
+
+
+def _root(info: ValidationInfo) -> Path:
+    context: dict[str, Path] = info.context or {}
+    return context.get("root", Path())
+
+
+def _tuple_of_list(value: object) -> object:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError("a list in square brackets")  # noqa: TRY004 - pydantic reads ValueError
+    return tuple(value)
+
+
+def _text_of_id(value: object) -> object:
+    """Ids of groups and users are often written as bare numbers."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+_Item = TypeVar("_Item")
+_Listed = Annotated[tuple[_Item, ...], BeforeValidator(_tuple_of_list)]
+_Path = Annotated[Path, BeforeValidator(_from_root)]
+_OptionalPath = Annotated[Path | None, BeforeValidator(_optional_from_root)]
+_Glob = Annotated[str, BeforeValidator(_glob_from_root)]
+_Count = Annotated[int, Field(ge=1, le=_LARGEST)]
+_Amount = Annotated[int, Field(ge=0, le=_LARGEST)]
+_Seconds = Annotated[float, Field(ge=0, le=_LONGEST_SECONDS)]
+_Text = Annotated[str, Field(min_length=1)]
+_Id = Annotated[str, BeforeValidator(_text_of_id), Field(min_length=1)]
+_Price = Annotated[float, Field(ge=0)]
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_START_BOUND = "Unix seconds from 0, or an RFC 3339 time with its offset"
+
+
+def _milliseconds(value: object) -> object:
+    """Unix seconds or an RFC 3339 time, as milliseconds since 1970."""
+    if isinstance(value, str):
+        if not _RFC3339.fullmatch(value):
+            raise ValueError(_START_BOUND)
+        try:
+            value = datetime.fromisoformat(value.upper())
+        except ValueError:
+            raise ValueError(_START_BOUND) from None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError(_START_BOUND)
+        since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        value = since.days * 86400 + since.seconds + since.microseconds / 1_000_000
+    latest = 253_402_300_800  # the year 10000
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < latest:
+        raise ValueError(_START_BOUND)
+    return round(value * 1000)
+
+
+def _sendable(value: object) -> object:
+    """TOML has dates and `inf`, JSON has not."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("a table of values that JSON has: no dates, no inf, no nan") from None
+    return value
+
+
+def _known_zone(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError('a time zone name in quotes such as "Asia/Shanghai"')  # noqa: TRY004
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise ValueError('a time zone name such as "Asia/Shanghai"') from None
+    return value
+
+
+_ENV_BOUND = 'the name of an environment variable (letters, digits, "_"), not the key itself'
+
+
+def _variable_name(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", value):
+        raise ValueError(_ENV_BOUND)
+    return value
+
+
+_VariableName = Annotated[str, BeforeValidator(_variable_name)]
+
+
+def _endpoint(value: object) -> object:
+    """An http(s) URL that carries no secret; the key goes elsewhere."""
+    if not isinstance(value, str):
+        raise ValueError("a URL in quotes")  # noqa: TRY004 - pydantic reads ValueError
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not value.isascii() or re.search(r"[\s\x00-\x1f\x7f]", value):
+        raise ValueError("a URL that begins with https:// or http://")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("a URL without user, query or fragment; a key belongs into the key file")
+    return value.rstrip("/")
+
+
+_Endpoint = Annotated[str, BeforeValidator(_endpoint)]
+
+
+def _model_endpoint(value: object) -> object:
+    return value if value in ("", LOCAL) else _endpoint(value)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL's host is this machine by its name or address.
+
+    Args:
+        url: An absolute URL.
+
+    Example:
+        >>> is_loopback("http://127.0.0.1:11434/v1"), is_loopback("http://example.org/v1")
+        (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _DisagreementError(ValueError):
+    """A value that its own bound allows and another value does not."""
+
+    def __init__(self, key: str, value: object, bound: str) -> None:
+        super().__init__(bound)
+        self.key = key
+        self.value = value
+
+
+class _Section(BaseModel):
+    """One table of the file: frozen, no key unknown, no value bent into another type."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        validate_default=True,
+    )
+
+
+class InputConfig(_Section):
+    """`[input]`: where batches lie and how they are read."""
+
+    paths: _Listed[_Glob] = ()
+    """Globs of batch files, absolute."""
+    archive_root: _OptionalPath = None
+    """The folder that attachment paths are relative to; `None`: no attachment can be read."""
+    start_at_ms: Annotated[int, BeforeValidator(_milliseconds)] = Field(default=0, alias="start_at")
+    """Messages sent before are history. Milliseconds since 1970 (the file says seconds or RFC 3339)."""
+    max_line_bytes: _Count = 16 * 1024 * 1024
+    settle_seconds: _Seconds = 5.0
+    """Age of a file at which its last line is read although it has no newline."""
+    max_memory_mb: _Count = 512
+
+
+class StorageConfig(_Section):
+    """`[storage]`: the store and the output folder."""
+
+    state: _Path = Path("data/processor/state.db")
+    output: _Path = Path("data/todos")
+
+
+class RulesConfig(_Section):
+    """`[rules]`: the user's rules and the zone in which dates are meant."""
+
+    file: _Path = Path("processing-rules/default.md")
+    timezone: Annotated[str, BeforeValidator(_known_zone)] = "Asia/Shanghai"
+
+
+class Prices(_Section):
+    """`[agent.prices]`: money for a million tokens, in any currency; `None`: not known."""
+
+    input: _Price | None = None
+    output: _Price | None = None
+    cached: _Price | None = None
+    """For input tokens that the endpoint had in its cache; `None`: as `input`."""
+
+
+class AgentConfig(_Section):
+    """`[agent]`: the model endpoint, what it can do and how far a session may go."""
+
+    base_url: Annotated[str, BeforeValidator(_model_endpoint)] = ""
+    """`""`: not configured; `"local"`: a model in this process; else the URL up to `/v1`."""
+    model: str = ""
+    tools: Literal["all", "submit"] = "all"
+    """`submit` (the default of `local`): the session has only `submit_tasks`."""
+    local_model: _OptionalPath = None
+    """A GGUF file; `None`: the one that `chatproc model fetch` brings."""
+    local_threads: _Count = 1
+    api_key_env: _VariableName = "CHAT_PROCESSOR_API_KEY"
+    api_key_file: _OptionalPath = Path("secrets/processor-api-key.txt")
+    """`None` (written `""`) together with an empty `api_key_env`: the endpoint wants no key."""
+    vision: bool = False
+    context_window: _Count = 131_072
+    """Tokens that a request and its answer may have together (16384 for `local`)."""
+    reserve_tokens: _Count = 8192
+    """Tokens of the window kept free: a session that comes closer is compacted."""
+    max_output_tokens: _Count = 8192
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
+    """The field that carries `max_output_tokens`; `""`: the limit is not sent."""
+    tool_choice: Literal["auto", "required", ""] = "auto"
+    """Sent as this string (`required` for `local`); `""`: not sent."""
+    strict_tools: bool = False
+    parallel_tool_calls: bool | None = None
+    """`None`: not sent."""
+    send_back_reasoning: bool = True
+    """Reasoning that came in `reasoning_content` goes back in the next request."""
+    stream_usage: bool = True
+    """Ask for usage in the stream (`stream_options`)."""
+    assistant_bridge_after_tool: bool = False
+    """Put an assistant message between a tool's result and a user message."""
+    extra_body: Annotated[dict[str, Any], BeforeValidator(_sendable)] = Field(default_factory=dict)
+    """Further fields of each request, sent as they are."""
+    prices: Prices = Prices()
+    timeout_seconds: _Seconds = 120.0
+    """Silence on the wire that ends a request; 0: no limit."""
+    retries: _Amount = 4
+    """Further tries of one request."""
+    submit_attempts: _Count = 3
+    max_turns: _Count = 30
+    max_requests: _Count = 60
+    max_total_tokens: _Count = 1_000_000
+    """Tokens of one session, input and output of all its requests."""
+    max_session_seconds: _Seconds = 900.0
+    """0: no limit."""
+    allow_http: bool = False
+    concurrency: _Count = 4
+    batching: Literal["auto", "single_conversation"] = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_local(cls, section: object) -> object:
+        if not isinstance(section, dict) or section.get("base_url") != LOCAL:
+            return section
+        return {"tools": "submit", "tool_choice": "required", "context_window": 16_384, **section}
+
+    @model_validator(mode="after")
+    def _agree(self) -> AgentConfig:
+        plain = self.base_url.startswith("http:")
+        if plain and not self.allow_http and not is_loopback(self.base_url):
+            bound = "https:// (plain http shows chats and key to the network; allow_http = true permits it)"
+            raise _DisagreementError("base_url", self.base_url, bound)
+        if self.reserve_tokens >= self.context_window:
+            bound = f"less than context_window ({self.context_window})"
+            raise _DisagreementError("reserve_tokens", self.reserve_tokens, bound)
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs in this process."""
+        return self.base_url == LOCAL
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a model to ask."""
+        return self.is_local or bool(self.base_url and self.model)
+
+    @property
+    def wants_key(self) -> bool:
+        """Whether the endpoint wants a credential."""
+        return not self.is_local and (self.api_key_env != "" or self.api_key_file is not None)
+
+
+class ContextConfig(_Section):
+    """`[context]`: how messages become segments and groups. Sizes in characters."""
+
+    grouping: Literal["sql", "time", "session"] = "sql"
+    gap_minutes: _Seconds = 30.0
+    carry_messages: _Amount = 5
+    max_conversation_chars: _Count = 20_000
+    max_messages: _Count = 80
+    max_related_chars: _Amount = 6000
+
+
+class ProcessingConfig(_Section):
+    """`[processing]`: limits of one session and one round."""
+
+    max_input_chars: _Count = 60_000
+    max_groups_per_round: _Count = 10
+
+
+class AttachmentsConfig(_Section):
+    """`[attachments]`: limits of reading one attachment."""
+
+    max_file_mb: _Count = 50
+    max_memory_mb: _Count = 1024
+    timeout_seconds: Annotated[float, Field(ge=1, le=_LONGEST_SECONDS)] = 30.0
+    max_chars_per_read: _Count = 12_000
+    max_images_per_read: _Amount = 4
+    max_image_px: _Count = 1568
+    """Long side of a picture as sent, in pixels."""
+
+
+class ScheduleConfig(_Section):
+    """`[schedule]`: the loop of `run`."""
+
+    tick_seconds: Annotated[float, Field(ge=1, le=_LONGEST_SECONDS)] = 1200.0
+    settle_seconds: _Seconds = 0.0
+    """A segment with a message younger than this waits."""
+    watch: bool = True
+
+
+class ConnectionConfig(_Section):
+    """What every `[[connections]]` entry has, whatever its toolkit."""
+
+    toolkit: str
+    id: _Id
+    """The `connection_id`, unique within the toolkit."""
+    enabled: bool = True
+    account_id: Annotated[str, BeforeValidator(_text_of_id)] = ""
+    interval_seconds: _Seconds = 1200.0
+    """0: never by itself."""
+    backfill_days: _Amount = 30
+    daily_requests: _Count = 500
+    daily_items: _Count = 20_000
+    secret_env: _VariableName = ""
+    secret_file: _OptionalPath = None
+
+
+class JsonlConnection(ConnectionConfig):
+    """Batches of an outside collector."""
+
+    toolkit: Literal["jsonl"]
+    paths: Annotated[_Listed[_Glob], Field(min_length=1)]
+
+
+class ImapConnection(ConnectionConfig):
+    """Mail folders."""
+
+    toolkit: Literal["imap"]
+    host: _Text
+    port: Annotated[int, Field(ge=1, le=65_535)] = 993
+    tls: bool = True
+    ca_file: _OptionalPath = None
+    user: _Text
+    folders: Annotated[_Listed[_Text], Field(min_length=1)] = ("INBOX",)
+    max_body_chars: _Count = 20_000
+    attachments_dir: _OptionalPath = None
+
+
+class MatrixConnection(ConnectionConfig):
+    """Matrix rooms."""
+
+    toolkit: Literal["matrix"]
+    homeserver: _Endpoint
+    user: _Text
+    rooms: _Listed[_Text] = ()
+
+
+class ChatlogConnection(ConnectionConfig):
+    """The HTTP API of chatlog (WeChat)."""
+
+    toolkit: Literal["chatlog"]
+    base_url: _Endpoint
+    talkers: _Listed[_Id] = ()
+    window_minutes: _Count = 60
+
+
+class ChatlabConnection(ConnectionConfig):
+    """ChatLab Pull."""
+
+    toolkit: Literal["chatlab"]
+    base_url: _Endpoint
+    sources: _Listed[_Id] = ()
+
+
+class OnebotConnection(ConnectionConfig):
+    """OneBot v11 history over HTTP."""
+
+    toolkit: Literal["onebot"]
+    base_url: _Endpoint
+    groups: _Listed[_Id] = ()
+    users: _Listed[_Id] = ()
+
+
+def _lower_toolkit(entry: object) -> object:
+    if isinstance(entry, dict) and isinstance(entry.get("toolkit"), str):
+        return {**entry, "toolkit": entry["toolkit"].lower()}
+    return entry
+
+
+AnyConnection = (
+    JsonlConnection
+    | ImapConnection
+    | MatrixConnection
+    | ChatlogConnection
+    | ChatlabConnection
+    | OnebotConnection
+)
+_CONNECTIONS: dict[str, type[ConnectionConfig]] = {
+    "jsonl": JsonlConnection,
+    "imap": ImapConnection,
+    "matrix": MatrixConnection,
+    "chatlog": ChatlogConnection,
+    "chatlab": ChatlabConnection,
+    "onebot": OnebotConnection,
+}
+_Connection = Annotated[
+    Annotated[AnyConnection, Field(discriminator="toolkit")], BeforeValidator(_lower_toolkit)
+]
+
+
+class _Document(_Section):
+    """The file's tables."""
+
+    input: InputConfig
+    storage: StorageConfig
+    rules: RulesConfig
+    agent: AgentConfig
+    context: ContextConfig
+    processing: ProcessingConfig
+    attachments: AttachmentsConfig
+    schedule: ScheduleConfig
+    connections: _Listed[_Connection]
+
+    @model_validator(mode="after")
+    def _distinct_connections(self) -> _Document:
+        seen: set[tuple[str, str]] = set()
+        for connection in self.connections:
+            name = (connection.toolkit, connection.id)
+            if name in seen:
+                raise _DisagreementError(
+                    "connections.id", connection.id, f"given once within {connection.toolkit}"
+                )
+            seen.add(name)
+        return self
+
+
+class Config(_Document):
+    """A whole configuration, with the file it was read from and the project root.
+
+    Example:
+        >>> config = load_config("config/processor.toml")  # doctest: +SKIP
+        >>> config.context.grouping, config.agent.is_configured  # doctest: +SKIP
+        ('sql', False)
+    """
+
+    root: Path
+    file: Path
+
+
+def load_config(path: str | os.PathLike[str] = DEFAULT_CONFIG) -> Config:
+    """Read and check a configuration file.
+
+    Args:
+        path: The TOML file. Relative paths in it count from the project root: the parent of the folder that
+            holds the file when that folder is called `config`, else the folder itself.
+
+    Returns:
+        The frozen configuration, all paths absolute.
+
+    Raises:
+        MissingFileError: There is no such file (a `ConfigError` and a `FileNotFoundError`).
+        ConfigError: The file cannot be read, is no TOML, has an unknown key or a bad value.
+
+    Example:
+        >>> load_config("config/processor.toml").processing.max_groups_per_round  # doctest: +SKIP
+        10
+    """
+    file = Path(os.path.abspath(path))  # noqa: PTH100 - a linked file keeps the folder it is named in
+    root = project_root(file)
+    tables = _read_tables(file)
+    missing: dict[str, object] = {name: {} for name in _Document.model_fields}
+    missing["connections"] = []
+    try:
+        document = _Document.model_validate({**missing, **tables}, context={"root": root})
+    except ValidationError as error:
+        raise _config_error(error, file) from None
+    return Config(root=root, file=file, **dict(document))
+
+
+def project_root(file: Path) -> Path:
+    """The folder that relative paths count from.
+
+    Args:
+        file: The configuration file; it need not exist.
+
+    Example:
+        >>> project_root(Path("/p/config/processor.toml")), project_root(Path("/p/mine.toml"))
+        (PosixPath('/p'), PosixPath('/p'))
+    """
+    return file.parent.parent if file.parent.name == "config" else file.parent
+
+
+def _read_tables(file: Path) -> dict[str, object]:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        hint = "`chatproc init` writes one; --config names another"
+        raise MissingFileError("there is no configuration", where=str(file), hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"the configuration cannot be read: {error.strerror}", where=str(file)) from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            "the configuration is not UTF-8", where=f"{file}, line {line}", hint="save it as UTF-8"
+        ) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"the configuration is not TOML: {error}", where=str(file)) from None
+
+
+_NOT_SHOWN = {"api_key_env", "api_key_file", "secret_env", "secret_file", "extra_body"}
+
+
+def _config_error(error: ValidationError, file: Path) -> ConfigError:
+    faults = error.errors(include_url=False)
+    fault = faults[0]
+    location = fault["loc"]
+    table, key = _table(location[:-1]), str(location[-1]) if location else ""
+    cause = fault.get("ctx", {}).get("error")
+    hint = None
+    if fault["type"] == "extra_forbidden":
+        nearest, hint = _nearest(location)
+        what = f"{table}unknown key `{key}`; the nearest known one is `{nearest}`"
+    elif fault["type"].startswith("union_tag"):
+        toolkit = fault.get("ctx", {}).get("tag", "")
+        what = f"{_table(location)}toolkit = {toolkit!r}: must be one of {', '.join(_CONNECTIONS)}"
+    elif fault["type"] == "missing":
+        what = f"{table}`{key}` is missing"
+    elif isinstance(cause, _DisagreementError):
+        what = f"{_table(location)}{cause.key} = {_shown(cause.key, cause.value)}: must be {cause}"
+    else:
+        key = f"{location[-2]}[{key}]" if isinstance(location[-1], int) and len(location) > 1 else key
+        table = _table(location[:-2]) if key.endswith("]") else table
+        what = f"{table}{key} = {_shown(key, fault['input'])}: must be {_bound(fault)}"
+    if len(faults) > 1:
+        hint = f"{hint}; " if hint else ""
+        hint += f"{len(faults) - 1} more to mend in this file"
+    return ConfigError(what, where=str(file), hint=hint)
+
+
+def _table(location: tuple[int | str, ...]) -> str:
+    """`[agent.prices] ` or `[[connections]] 2 (imap) `: where in the file a key stands."""
+    if not location:
+        return ""
+    if location[0] != "connections":
+        return f"[{'.'.join(str(part) for part in location)}] "
+    number = f" {int(location[1]) + 1}" if len(location) > 1 else ""
+    toolkit = f" ({location[2]})" if len(location) > 2 else ""  # noqa: PLR2004 - connections, number, toolkit
+    return f"[[connections]]{number}{toolkit} "
+
+
+def _bound(fault: ErrorDetails) -> str:
+    """What a value must be, in words."""
+    bounds = fault.get("ctx", {})
+    if fault["type"] == "value_error":
+        return str(bounds["error"])
+    for name, words in (
+        ("ge", "at least"),
+        ("le", "at most"),
+        ("expected", "one of"),
+    ):
+        if name in bounds:
+            bound = bounds[name]
+            return f"{words} {bound:.15g}" if isinstance(bound, float) else f"{words} {bound}"
+    return {
+        "int_type": "a whole number",
+        "float_type": "a number",
+        "finite_number": "a finite number",
+        "bool_type": "true or false",
+        "string_type": "text in quotes",
+        "string_too_short": "text that is not empty",
+        "too_short": "a list that is not empty",
+        "model_type": "a table",
+        "dict_type": "a table",
+        "model_attributes_type": "a table",
+    }.get(fault["type"], str(fault["msg"]))
+
+
+def _shown(key: str, value: object) -> str:
+    """A value for an error; places where a key might have been put by mistake are not shown."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    if key in _NOT_SHOWN or "@" in text or (key in {"base_url", "homeserver"} and "?" in text):
+        return "(not shown)"
+    return text if len(text) <= 80 else f"{text[:77]}…"  # noqa: PLR2004 - one line
+
+
+def _nearest(location: tuple[int | str, ...]) -> tuple[str, str | None]:
+    """The nearest known key of the same table, and the table that the unknown key belongs to, if any."""
+    key = str(location[-1])
+    known = _keys_of(_model_at(location[:-1]))
+    nearest = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    homes = [name for name in _Document.model_fields if key in _keys_of(_model_at((name,)))]
+    hint = f"`{key}` belongs to [{homes[0]}]" if homes else f"write `{nearest}`, or remove `{key}`"
+    return nearest, hint
+
+
+def _keys_of(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
+    if location[:1] == ("connections",):
+        return _CONNECTIONS[str(location[2])] if len(location) > 2 else ConnectionConfig  # noqa: PLR2004
+    model: type[BaseModel] = _Document
+    for part in location:
+        annotation = model.model_fields[str(part)].annotation
+        model = annotation if isinstance(annotation, type) else model
+    return model
+
+
+def require_model(config: Config) -> None:
+    """Refuse to go on without a model, with the commands that mend it.
+
+    Raises:
+        ConfigError: `agent.base_url` or `agent.model` is empty. Nothing is ever chosen silently.
+
+    Example:
+        >>> require_model(load_config())  # doctest: +SKIP
+    """
+    if not config.agent.is_configured:
+        raise not_configured_error(config.file)
+
+
+_MENDING_COMMANDS = (
+    "`chatproc check` finds model servers on this machine and shows the lines to write; "
+    '`chatproc model fetch`, then base_url = "local", needs no key; '
+    "`chatproc check --ping` tries any endpoint that you wrote"
+)
+
+
+def not_configured_error(file: Path) -> ConfigError:
+    """The error of a command that needs a model while none is configured.
+
+    Args:
+        file: The configuration file to edit.
+    """
+    return ConfigError(
+        "no model is configured",
+        where=f"{file}: [agent] base_url, model",
+        hint=_MENDING_COMMANDS,
+    )

@@ -1,0 +1,86 @@
+"""`chatproc import`: turns exports of chat programs into batches of `chatproc.event/1`.
+
+Adding a format is one module with a `Format` and one line in `FORMATS`. Never touches the store: a batch
+that is written here is read like any other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from chatproc.errors import ConfigError
+from chatproc.importers.base import ImportReport, Reading, write_batch
+from chatproc.importers.qq import QCE
+from chatproc.importers.telegram import TELEGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["FORMATS", "ImportReport", "import_chats"]
+
+FORMATS = {form.name: form for form in (QCE, TELEGRAM)}
+
+
+def import_chats(  # noqa: PLR0913 - each a setting of the command
+    format_name: str,
+    paths: Iterable[str | Path],
+    *,
+    account: str = "",
+    out: str | Path = "data/import",
+    timezone: str = "Asia/Shanghai",
+    complete: bool = False,
+    archive_root: str | Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ImportReport:
+    """Turn exports into batch files, one a source.
+
+    Args:
+        format_name: A key of `FORMATS`.
+        paths: Files or folders that hold exports of that format.
+        account: The collecting account; `""`: what the file says, else none.
+        out: The folder for the batches; made when it is not there.
+        timezone: IANA name of the zone for times that the export writes without one.
+        complete: The exports hold whole conversations, so neighbours in them are neighbours.
+        archive_root: `input.archive_root`. Attachment paths are relative to it where the export lies under
+            it, else to the export's own folder.
+        progress: Told the export's name, bytes done and bytes in all.
+
+    Returns:
+        What was written, found, missing, mended and not understood.
+
+    Raises:
+        ConfigError: An unknown format or zone, or a path without an export of the format.
+        OSError: A file cannot be read or written; a missing path is `FileNotFoundError`.
+
+    Example:
+        >>> report = import_chats("telegram", ["export/result.json"])  # doctest: +SKIP
+        >>> report.messages, report.not_understood  # doctest: +SKIP
+        (1520, ())
+    """
+    form = FORMATS.get(format_name)
+    if form is None:
+        raise ConfigError(
+            f"unknown import format {format_name!r}",
+            hint=f"one of: {', '.join(sorted(FORMATS))}",
+        )
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(f"unknown time zone {timezone!r}", hint="an IANA name: Asia/Shanghai") from error
+    reading = Reading(
+        account=account,
+        timezone=zone,
+        complete=complete,
+        archive_root=Path(archive_root) if archive_root is not None else None,
+        progress=progress,
+    )
+    for path in map(Path, paths):
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        for source in form.find(path):
+            write_batch(form, source, reading, Path(out))
+    return reading.report()

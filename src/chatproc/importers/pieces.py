@@ -1,0 +1,276 @@
+"""Cuts a large JSON document into its messages without ever holding it whole, and mends known damage.
+
+Each message comes out as the bytes of one object with its line number, so that a damaged one costs itself
+alone. Never decides what a message means, and never guesses beyond the two repairs that are named here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from typing import BinaryIO
+
+CHUNK_BYTES = 1 << 20
+# No message of a chat is longer; what claims to be is damage (a lost quote) and must not fill the memory.
+MAX_PIECE_BYTES = 32 << 20
+
+# Everything up to and with the next bracket that stands outside a string. Possessive, so linear.
+_RUN = re.compile(
+    rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+([{}\[\]])',
+    re.DOTALL,
+)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|.)", re.DOTALL)
+_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|:\s*([^\s"\[{][^,\n}]*)', re.DOTALL)
+# Raw control characters inside strings are common in exports and hurt nobody.
+_LENIENT = json.JSONDecoder(strict=False)
+_BARE_VALUE = re.compile(r"\s*(?:true|false|null|-?\d[\d.eE+-]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a document.
+
+    Attributes:
+        path: Where it stands: keys joined by dots, `[]` for the elements of a list, `""` for the whole.
+        kind: `open` (a watched object begins), `scalars` (members of a watched object that are no objects
+            or lists, a fragment of its text) or `object` (a wanted object, whole).
+        line: The line it begins at, from 1.
+        text: Its bytes; `b""` for `open`.
+    """
+
+    path: str
+    kind: Literal["open", "scalars", "object"]
+    line: int
+    text: bytes
+
+
+def pieces(
+    file: BinaryIO,
+    *,
+    objects: Collection[str],
+    watched: Collection[str] = (),
+    tick: Callable[[int], None] | None = None,
+) -> Iterator[Piece]:
+    """Walk a JSON document and yield the parts asked for, in the order of the file.
+
+    Args:
+        file: The document, UTF-8, open for reading bytes.
+        objects: Paths of the objects to yield whole.
+        watched: Paths of the objects whose scalar members to yield.
+        tick: Told the number of bytes of each read.
+
+    Yields:
+        The pieces. A document that ends inside a wanted object yields what there is of it.
+
+    Raises:
+        ValueError: A text in it has no end within reason.
+
+    Example:
+        >>> import io
+        >>> document = io.BytesIO(b'{"name": "x", "messages": [{"id": 1}]}')
+        >>> [piece.text for piece in pieces(document, objects=["messages.[]"])]
+        [b'{"id": 1}']
+    """
+    walk = _Walk(file, frozenset(objects), frozenset(watched), tick)
+    yield from walk.pieces()
+
+
+class _Walk:
+    """One walk through one document: a window of bytes and the stack of open brackets."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        objects: frozenset[str],
+        watched: frozenset[str],
+        tick: Callable[[int], None] | None,
+    ) -> None:
+        self.file = file
+        self.objects = objects
+        self.watched = watched
+        self.tick = tick
+        self.window = b""
+        self.at = 0
+        self.line = 1
+        self.counted = 0
+        self.open_paths: list[str] = []
+        self.in_list: list[bool] = []
+
+    def pieces(self) -> Iterator[Piece]:
+        while (run := self._next_run()) is not None:
+            before, bracket, begin = run
+            if bracket in b"{[":
+                yield from self._scalars(before, begin)
+                path = self._path_of_child(before)
+                if bracket == b"{" and path in self.objects:
+                    yield self._whole_object(path)
+                    continue
+                self.open_paths.append(path)
+                self.in_list.append(bracket == b"[")
+                if bracket == b"{" and path in self.watched:
+                    yield Piece(path, "open", self._line_at(self.at), b"")
+            elif self.open_paths:
+                yield from self._scalars(before, begin)
+                self.open_paths.pop()
+                self.in_list.pop()
+
+    def _next_run(self) -> tuple[bytes, bytes, int] | None:
+        """The text before the next bracket, the bracket, and where that text begins."""
+        while (match := _RUN.match(self.window, self.at)) is None:
+            if not self._read_more(self.at):
+                return None
+        begin, self.at = self.at, match.end()
+        return self.window[begin : match.start(1)], match[1], begin
+
+    def _read_more(self, keep_from: int) -> bool:
+        """Drop what lies before `keep_from` and read on. False at the end of the file."""
+        if len(self.window) - keep_from > 2 * MAX_PIECE_BYTES:
+            raise ValueError(f"no end of what begins at line {self.line}")
+        self._line_at(keep_from)
+        self.window = self.window[keep_from:]
+        self.at -= keep_from
+        self.counted -= keep_from
+        # Growing reads keep the repeated search of one very long string linear.
+        more = self.file.read(max(CHUNK_BYTES, min(len(self.window), MAX_PIECE_BYTES)))
+        if self.tick is not None:
+            self.tick(len(more))
+        self.window += more
+        return bool(more)
+
+    def _whole_object(self, path: str) -> Piece:
+        """The object whose opening bracket was just read, up to its end."""
+        begin = self.at - 1
+        line = self._line_at(begin)
+        depth = 1
+        head = b""
+        while depth:
+            match = _RUN.match(self.window, self.at)
+            if match is not None:
+                self.at = match.end()
+                depth += 1 if match[1] in b"{[" else -1
+                continue
+            if len(self.window) - begin > MAX_PIECE_BYTES:
+                head = head or self.window[begin : begin + CHUNK_BYTES]
+                begin = self.at
+            more = self._read_more(begin)
+            begin = 0
+            if not more:
+                self.at = len(self.window)
+                break
+        return Piece(path, "object", line, head or self.window[begin : self.at])
+
+    def _scalars(self, before: bytes, begin: int) -> Iterator[Piece]:
+        if (
+            self.open_paths
+            and not self.in_list[-1]
+            and self.open_paths[-1] in self.watched
+            and before.strip()
+        ):
+            yield Piece(self.open_paths[-1], "scalars", self._line_at(begin), before)
+
+    def _path_of_child(self, before: bytes) -> str:
+        if not self.open_paths:
+            return ""
+        parent = self.open_paths[-1]
+        name = "[]" if self.in_list[-1] else _key_at_end(before)
+        return f"{parent}.{name}" if parent else name
+
+    def _line_at(self, position: int) -> int:
+        if position > self.counted:
+            self.line += self.window.count(b"\n", self.counted, position)
+            self.counted = position
+        return self.line
+
+
+def _key_at_end(before: bytes) -> str:
+    """The key that stands before a bracket: `"messages": ` gives `messages`."""
+    key = ""
+    end = 0
+    for string in _STRING.finditer(before):
+        key, end = string[0][1:-1].decode("utf-8", "replace"), string.end()
+    return key if before[end:].strip() == b":" else "?"
+
+
+def scalars(fragment: bytes) -> dict[str, Any]:
+    """The members in a `scalars` piece; a key at its end that waits for an object or a list is left out.
+
+    Raises:
+        ValueError: The fragment is no part of an object.
+
+    Example:
+        >>> scalars(b', "name": "x", "id": 3, "messages": ')
+        {'name': 'x', 'id': 3}
+    """
+    text = fragment.strip()
+    if text.endswith(b":"):
+        text = text[: max((string.start() for string in _STRING.finditer(text)), default=0)]
+    value, _ = loads(b"{" + text.strip(b", \t\r\n") + b"}")
+    return value
+
+
+def loads(text: bytes) -> tuple[dict[str, Any], str | None]:
+    r"""Read one JSON object, mending what is known to be written wrongly.
+
+    Mended are bytes that are no UTF-8, `\xNN` escapes (Telegram Desktop writes them for control characters)
+    and a bare path where a string belongs.
+
+    Returns:
+        The object, and what was mended in words, `None` when nothing had to be.
+
+    Raises:
+        ValueError: It is no JSON object, or it is damaged in another way.
+
+    Example:
+        >>> loads(rb'{"text": "a\x01"}')
+        ({'text': 'a\x01'}, 'escape \\xNN')
+    """
+    mended = []
+    try:
+        document = text.decode("utf-8")
+    except UnicodeDecodeError:
+        document = text.decode("utf-8", "replace")
+        mended.append("bytes that are no UTF-8")
+    value = _try_loads(document)
+    if value is None:
+        document, count = _mend_escapes(document)
+        mended += ["escape \\xNN"] if count else []
+        value = _try_loads(document)
+    if value is None:
+        document = _STRING_OR_VALUE.sub(_quote_bare_value, document)
+        mended.append("a path without quotes")
+        value = _try_loads(document)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 - the text is wrong, not a type in the program
+    return value, ", ".join(mended) or None
+
+
+def _try_loads(document: str) -> object:
+    try:
+        return _LENIENT.decode(document)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mend_escapes(document: str) -> tuple[str, int]:
+    count = 0
+
+    def mend(match: re.Match[str]) -> str:
+        nonlocal count
+        if match[1] is None:
+            return match[0]
+        count += 1
+        return f"\\u00{match[1]}"
+
+    return _ESCAPE.sub(mend, document), count
+
+
+def _quote_bare_value(match: re.Match[str]) -> str:
+    if match[1] is None or _BARE_VALUE.fullmatch(match[1]):
+        return match[0]
+    return ": " + json.dumps(match[1].rstrip(), ensure_ascii=False)

@@ -1,0 +1,751 @@
+"""A round, from batch files to exported tasks, and everything else that is asked of the store.
+
+It puts the parts together: the core takes in, plans, commits and exports; the agent talks to the model in
+between. It decides nothing that a part decides, and no write is ever open while a model is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from chatproc import _core
+from chatproc.errors import ChatprocError, EvidenceError, TaskConflict
+from chatproc.results import (
+    ExportReport,
+    Preview,
+    Progress,
+    QuarantinedLine,
+    RoundReport,
+    Status,
+    Task,
+    TaskEvent,
+    TaskPage,
+    TaskRevision,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from chatproc.agent.client import Endpoint
+    from chatproc.agent.session import SessionResult
+    from chatproc.config import Config
+    from chatproc.results import Json
+    from chatproc.rules import Rules
+
+    Watch = Callable[[Progress], None] | None
+
+_MILLION = 1_000_000
+
+
+# ── a round ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_round(config: Config, *, progress: Watch = None) -> RoundReport:
+    """Export what waits, read new input, plan, let the model work on the next groups, export.
+
+    Args:
+        config: From `load_config`.
+        progress: Told how far the round is, from the thread that runs it.
+
+    Returns:
+        What was done; its `exit_code` is that of `chatproc once`. A group that failed stays pending and is in
+        the report with its reason.
+
+    Raises:
+        StateLockedError: Another round is at work on this store.
+        CredentialError: Groups are pending and no key is found; export and ingest are done by then.
+        ConfigError: The rules are missing, or groups are pending and no model is configured.
+        OSError: A file cannot be read or written.
+
+    Example:
+        >>> run_round(load_config("config/processor.toml")).exit_code  # doctest: +SKIP
+        0
+    """
+    return asyncio.run(arun_round(config, progress=progress))
+
+
+async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
+    """`run_round` for callers that have an event loop; cancelling it leaves groups in hand pending.
+
+    Args:
+        config: From `load_config`.
+        progress: As in `run_round`.
+    """
+    from chatproc.rules import read_rules
+
+    rules = read_rules(config.rules.file)
+    with _Writer(config) as writer:
+        begin = time.time()
+        writer.store.begin(_now())
+        first = writer.export()
+        ingest = await writer.ingest(progress)
+        plan = await asyncio.to_thread(writer.store.plan, _options(config), _settings(config, rules))
+        done = await _work(config, rules, writer, plan, progress)
+        if plan["groups"]:
+            plan = await asyncio.to_thread(writer.store.plan, _options(config), _settings(config, rules))
+        export = writer.export()
+        report = RoundReport(
+            ingest=ingest,
+            round={
+                "groups": done.groups,
+                "pending": plan["pending"],
+                "oversized": plan["oversized"],
+                "usage": done.usage(config),
+                "seconds": round(time.time() - begin, 3),
+            },
+            export=ExportReport(
+                files=first.files + export.files,
+                events=first.events + export.events,
+                waiting=export.waiting,
+                error=export.error,
+            ).to_dict(),
+        )
+        writer.store.finish(_now(), _summary(report))
+        return report
+
+
+class _Writer:
+    """The store, held for a round: opened with its lock, closed with it."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __enter__(self) -> _Writer:
+        since = datetime.now(ZoneInfo(self.config.rules.timezone)).isoformat(timespec="seconds")
+        holder = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
+        self.store = _core.Round(self.config.storage.state, holder, _now())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    async def ingest(self, progress: Watch) -> Json:
+        return await asyncio.to_thread(self.store.ingest, _input(self.config), _bytes_read(progress))
+
+    def export(self) -> ExportReport:
+        """Publish what waits. A disk that refuses costs nothing: the next round publishes it first."""
+        error = None
+        done = {"files": 0, "events": 0}
+        try:
+            done = self.store.export(self.config.storage.output)
+        except OSError as failure:
+            error = str(failure)
+        waiting = _core.status(self.config.storage.state)["outbox"]
+        return ExportReport(files=done["files"], events=done["events"], waiting=waiting, error=error)
+
+
+@dataclass
+class _Done:
+    """What became of the round's groups, in the plan's order."""
+
+    groups: list[Json] = field(default_factory=list)
+    sessions: list[SessionResult] = field(default_factory=list)
+
+    def usage(self, config: Config) -> Json:
+        """Tokens of all sessions; a count that any of them lacks is unknown, never zero."""
+        names = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+        usage: Json = {}
+        for name in names:
+            counts = [session.usage[name] for session in self.sessions]
+            known = [count for count in counts if count is not None]
+            usage[name] = sum(known) if len(known) == len(counts) else None
+        usage["price"] = _price(config, usage)
+        return usage
+
+
+async def _work(config: Config, rules: Rules, writer: _Writer, plan: Json, progress: Watch) -> _Done:
+    """Run the plan's batches: at once where they share no conversation, in order where they do."""
+    from chatproc.config import require_model
+
+    done = _Done(groups=[_outcome(view) for view in plan["groups"]])
+    if not plan["groups"]:
+        return done
+    require_model(config)
+    with ExitStack() as stack:
+        endpoint = _endpoint(config, stack)
+        endpoint.api_key()
+        worker = _Worker(config, rules, writer, endpoint, done, progress)
+        places: dict[str, list[asyncio.Task[None]]] = {}
+        room = asyncio.Semaphore(config.agent.concurrency)
+        async with asyncio.TaskGroup() as group:
+            for batch in plan["batches"]:
+                names = [repr(worker.outcomes[group_id]["conversation"]) for group_id in batch]
+                before = [task for name in names for task in places.get(name, [])]
+                task = group.create_task(worker.batch(batch, before, room))
+                for name in names:
+                    places.setdefault(name, []).append(task)
+    return done
+
+
+class _Worker:
+    """Takes batches to the model and their results to the store."""
+
+    def __init__(  # noqa: PLR0913 - the parts it puts together
+        self,
+        config: Config,
+        rules: Rules,
+        writer: _Writer,
+        endpoint: Endpoint,
+        done: _Done,
+        progress: Watch,
+    ) -> None:
+        self.config = config
+        self.rules = rules
+        self.store = writer.store
+        self.endpoint = endpoint
+        self.done = done
+        self.progress = progress
+        self.outcomes = {outcome["id"]: outcome for outcome in done.groups}
+        self.refusal: str | None = None
+
+    async def batch(
+        self, groups: list[str], before: Sequence[asyncio.Task[None]], room: asyncio.Semaphore
+    ) -> None:
+        """One session, once the earlier groups of its conversations are through."""
+        if before:
+            await asyncio.wait(before)
+        async with room:
+            if self.refusal is not None:
+                # A refused key is refused for every group: they stay pending without being asked for.
+                for group_id in groups:
+                    self.outcomes[group_id].update(outcome="left", reason=self.refusal)
+                return
+            batch = await asyncio.to_thread(self.store.document, groups)
+            result = await self._session(batch)
+            self.done.sessions.append(result)
+            if result.error is not None and result.error["kind"] == "refused":
+                self.refusal = result.error["reason"]
+            await asyncio.to_thread(self._settle, result)
+            self._tell()
+
+    async def _session(self, batch: Json) -> SessionResult:
+        from chatproc.agent.session import run_session
+        from chatproc.attachments import Archive
+
+        config = self.config
+        archive = Archive(
+            config.input.archive_root,
+            max_file_mb=config.attachments.max_file_mb,
+            max_chars_per_read=config.attachments.max_chars_per_read,
+        )
+        return await run_session(
+            batch,
+            agent=config.agent,
+            endpoint=self.endpoint,
+            rules=self.rules.text,
+            timezone=config.rules.timezone,
+            archive=archive,
+            search=self._search,
+        )
+
+    def _search(self, query: dict[str, Any]) -> Json:
+        return _core.search(self.config.storage.state, query, self.config.rules.timezone)
+
+    def _settle(self, result: SessionResult) -> None:
+        """Commit each accepted conversation; the others stay pending with their reason."""
+        made: dict[str, int] = {}
+        for conversation in result.conversations:
+            outcome = self.outcomes[conversation["group"]]
+            if conversation["outcome"] == "accepted":
+                self._commit(conversation, result.usage, made, outcome)
+            else:
+                self._fail(outcome, conversation["reason"])
+
+    def _commit(self, conversation: Json, usage: Json, made: dict[str, int], outcome: Json) -> None:
+        try:
+            committed = self.store.commit(outcome["id"], conversation, usage, made, _now())
+        except TaskConflict as conflict:
+            outcome.update(outcome="conflict", reason=f"{conflict.what}; the next round asks again")
+        except EvidenceError as error:
+            self._fail(outcome, error.what)
+        else:
+            made.update({task["task_id"]: task["revision"] for task in committed["tasks"]})
+            made.update({task["task_id"]: task["revision"] for task in committed["superseded"]})
+            tasks = [task["task_id"] for task in committed["tasks"]]
+            outcome.update(outcome="done", reason=conversation["no_task_reason"], tasks=tasks)
+
+    def _fail(self, outcome: Json, reason: str) -> None:
+        self.store.fail(outcome["id"], reason, _now())
+        outcome.update(outcome="failed", reason=reason)
+
+    def _tell(self) -> None:
+        if self.progress is None:
+            return
+        usage = self.done.usage(self.config)
+        known = (usage["input_tokens"], usage["output_tokens"])
+        groups = self.done.groups
+        self.progress(
+            Progress(
+                stage="groups",
+                done=sum(group["outcome"] != "left" for group in groups),
+                total=len(groups),
+                unit="groups",
+                tokens=None if None in known else sum(known),
+                tasks=sum(len(group["tasks"]) for group in groups),
+                price=usage["price"],
+            )
+        )
+
+
+def _outcome(view: Json) -> Json:
+    """A group of the report before anything became of it."""
+    return {
+        "id": view["id"],
+        "conversation": view["conversation"],
+        "segments": len(view["segments"]),
+        "messages": view["messages"],
+        "chars": view["chars"],
+        "outcome": "left",
+        "reason": None,
+        "tasks": [],
+    }
+
+
+def _endpoint(config: Config, stack: ExitStack) -> Endpoint:
+    """Whom to ask; a local model is served until the stack closes."""
+    from chatproc.agent.client import Endpoint
+    from chatproc.credentials import read_api_key
+
+    if config.agent.is_local:
+        from chatproc.agent import local
+
+        threads, context = config.agent.local_threads, config.agent.context_window
+        base_url = stack.enter_context(
+            local.serve(config.agent.local_model, threads=threads, context=context)
+        )
+        return Endpoint(base_url=base_url, model=config.agent.model or "local", api_key=lambda: None)
+    return Endpoint(
+        base_url=config.agent.base_url,
+        model=config.agent.model,
+        api_key=lambda: read_api_key(config),
+    )
+
+
+def _summary(report: RoundReport) -> Json:
+    """The report as `status` shows it: counts, no lists."""
+    groups = report.round["groups"]
+    outcomes = [group["outcome"] for group in groups]
+    return {
+        "ingest": {**report.ingest, "unreadable": len(report.ingest["unreadable"])},
+        "groups": {name: outcomes.count(name) for name in ("done", "failed", "conflict", "left")},
+        "tasks": sum(len(group["tasks"]) for group in groups),
+        "pending": report.round["pending"],
+        "oversized": len(report.round["oversized"]),
+        "usage": report.round["usage"],
+        "export": report.export,
+    }
+
+
+# ── before a round ───────────────────────────────────────────────────────────────────────────────────
+
+
+def preview(
+    config: Config,
+    *,
+    limit: int = 5,
+    group: str | None = None,
+    full: bool = False,
+    progress: Watch = None,
+) -> Preview:
+    """Show what the next round would send: reads new input in memory, writes nothing, asks no one.
+
+    Args:
+        config: From `load_config`.
+        limit: How many groups to show, in the order in which rounds take them.
+        group: Only the group with this id.
+        full: Give the exact request documents too.
+        progress: Told how far the reading is.
+
+    Raises:
+        ConfigError: The rules are missing.
+        ChatprocError: No pending group has that id.
+
+    Example:
+        >>> preview(config, limit=1).groups[0]["chars"]  # doctest: +SKIP
+        1893
+    """
+    from chatproc.agent.prompt import system_text
+    from chatproc.rules import read_rules
+
+    rules = read_rules(config.rules.file)
+    found = _core.preview(
+        config.storage.state,
+        _input(config),
+        _options(config),
+        _settings(config, rules),
+        limit,
+        group,
+        _bytes_read(progress),
+    )
+    system = _estimated_tokens(system_text(rules.text, config.agent.tools))
+    tokens = sum(_estimated_tokens(document) + system for document in found["documents"])
+    chars = sum(view["chars"] for view in found["groups"])
+    for view in found["groups"]:
+        view["estimated_tokens"] = round(tokens * view["chars"] / chars)
+        view["estimated_price"] = _price(config, {"input_tokens": view["estimated_tokens"]})
+    return Preview(
+        ingest=found["ingest"],
+        groups=found["groups"],
+        pending=found["pending"],
+        oversized=found["oversized"],
+        documents=found["documents"] if full else [],
+    )
+
+
+def _estimated_tokens(text: str) -> int:
+    """A guess on the high side: four ASCII characters, or one other, are a token."""
+    wide = sum(character > "\x7f" for character in text)
+    return wide + (len(text) - wide) // 4
+
+
+def _price(config: Config, usage: Json) -> float | None:
+    """What tokens cost by `agent.prices`; `None` where a price or a count is not known."""
+    prices = config.agent.prices
+    given, taken = usage.get("input_tokens"), usage.get("output_tokens", 0)
+    if prices.input is None or given is None or taken is None or (taken and prices.output is None):
+        return None
+    cached = usage.get("cached_tokens") or 0
+    cached_price = prices.input if prices.cached is None else prices.cached
+    spent = (given - cached) * prices.input + cached * cached_price + taken * (prices.output or 0)
+    return round(spent / _MILLION, 6)
+
+
+def status(config: Config) -> Status:
+    """Counts of what the store holds, cheap: reads no batch. Without a store all are zero.
+
+    Args:
+        config: From `load_config`.
+    """
+    return Status(_core.status(config.storage.state))
+
+
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_tasks(  # noqa: PLR0913 - the filters of the contract
+    config: Config,
+    *,
+    status: str | Sequence[str] | None = None,
+    priority: str | Sequence[str] | None = None,
+    query: str | None = None,
+    people: str | Sequence[str] | None = None,
+    platform: str | None = None,
+    conversation: str | None = None,
+    due_from: str | None = None,
+    due_to: str | None = None,
+    updated_from: str | None = None,
+    sort: str = "due",
+    limit: int = 20,
+    cursor: str | None = None,
+) -> TaskPage:
+    """List and search tasks.
+
+    Args:
+        config: From `load_config`.
+        status: One status or several: `open completed cancelled superseded`.
+        priority: One priority or several: `P0` … `P4`.
+        query: Words, all of which must occur in title, event, people, location, notes or source texts; case
+            does not matter, and two Chinese characters, or one, are enough.
+        people: Parts of names.
+        platform: Of any source.
+        conversation: The platform's id of any source's conversation.
+        due_from: RFC 3339 or `YYYY-MM-DD` (the day's start in `rules.timezone`).
+        due_to: RFC 3339 or `YYYY-MM-DD` (the day's end).
+        updated_from: RFC 3339 or `YYYY-MM-DD`.
+        sort: `due` (tasks without one last), `priority`, `updated` or `created` (newest first).
+        limit: Tasks of a page, 1 to 1000.
+        cursor: `next_cursor` of the page before.
+
+    Returns:
+        The page: a list of `Task` with `next_cursor` and `total`.
+
+    Raises:
+        ChatprocError: A filter cannot be understood.
+
+    Example:
+        >>> [task.title for task in list_tasks(config, query="报告", status="open")]  # doctest: +SKIP
+        ['交实验报告']
+    """
+    wanted = {
+        "status": _several(status),
+        "priority": _several(priority),
+        "query": query,
+        "people": _several(people),
+        "platform": platform,
+        "conversation": conversation,
+        "due_from": due_from,
+        "due_to": due_to,
+        "updated_from": updated_from,
+        "sort": sort,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    page = _core.search(config.storage.state, wanted, config.rules.timezone)
+    return TaskPage([_task(row) for row in page["tasks"]], next_cursor=page["cursor"], total=page["total"])
+
+
+def get_task(config: Config, task_id: str) -> Task:
+    """One task as it is now.
+
+    Args:
+        config: From `load_config`.
+        task_id: `t_…`.
+
+    Raises:
+        ChatprocError: No task has that id.
+    """
+    return _task(_core.task(config.storage.state, task_id, config.rules.timezone))
+
+
+def task_history(config: Config, task_id: str) -> list[TaskRevision]:
+    """Every revision of a task, the first one first, with who made it and why.
+
+    Args:
+        config: From `load_config`.
+        task_id: `t_…`.
+
+    Raises:
+        ChatprocError: No task has that id.
+    """
+    return [TaskRevision(**revision) for revision in _core.history(config.storage.state, task_id)]
+
+
+def update_task_status(  # noqa: PLR0913 - the contract's arguments
+    config: Config,
+    task_id: str,
+    status: str,
+    *,
+    request_id: str,
+    actor: str,
+    expected_revision: int | None = None,
+    note: str | None = None,
+) -> TaskEvent:
+    """Set a task's status for a user. What a user set, no model changes.
+
+    Works while a round is at work. The same request again gets the first answer and changes nothing.
+
+    Args:
+        config: From `load_config`.
+        task_id: `t_…`.
+        status: `completed`, `cancelled` or `open`.
+        request_id: Tells this request from every other, for ever; 1 to 256 characters.
+        actor: Who wants it, for the history.
+        expected_revision: Refuse when the task has another revision.
+        note: Why, for the history.
+
+    Returns:
+        The event that is published.
+
+    Raises:
+        TaskConflict: Another revision than expected, a superseded task, or a request id that asked for something
+            else before.
+        ChatprocError: Unknown task or status.
+
+    Example:
+        >>> event = update_task_status(config, "t_…", "completed", request_id="r1", actor="me")  # doctest: +SKIP
+        >>> event.task["status_by"]  # doctest: +SKIP
+        'user'
+    """
+    wish = _wish(task_id, status, request_id, actor, expected_revision, note)
+    return TaskEvent(**_core.update_status(config.storage.state, wish, _now(), config.rules.timezone))
+
+
+def update_task_priority(  # noqa: PLR0913 - the contract's arguments
+    config: Config,
+    task_id: str,
+    priority: str,
+    *,
+    request_id: str,
+    actor: str,
+    expected_revision: int | None = None,
+    note: str | None = None,
+) -> TaskEvent:
+    """Set a task's priority for a user; everything else is as in `update_task_status`.
+
+    Args:
+        config: From `load_config`.
+        task_id: `t_…`.
+        priority: `P0` … `P4`.
+        request_id: Tells this request from every other, for ever.
+        actor: Who wants it.
+        expected_revision: Refuse when the task has another revision.
+        note: Why, for the history.
+    """
+    wish = _wish(task_id, priority, request_id, actor, expected_revision, note)
+    return TaskEvent(**_core.update_priority(config.storage.state, wish, _now(), config.rules.timezone))
+
+
+def _wish(  # noqa: PLR0913 - one for each field
+    task_id: str, value: str, request_id: str, actor: str, expected_revision: int | None, note: str | None
+) -> Json:
+    return {
+        "task_id": task_id,
+        "value": value,
+        "request_id": request_id,
+        "actor": actor,
+        "expected_revision": expected_revision,
+        "note": note,
+    }
+
+
+def _task(row: Json) -> Task:
+    return Task(
+        task_id=row["task_id"],
+        revision=row["revision"],
+        updated_at=row["updated"],
+        record=row["record"],
+        attachments=row["attachments"],
+    )
+
+
+def _several(value: str | Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+# ── outbox and quarantine ────────────────────────────────────────────────────────────────────────────
+
+
+def export(config: Config, *, progress: Watch = None) -> ExportReport:
+    """Publish the task events that wait in the outbox. Without a store there are none.
+
+    Args:
+        config: From `load_config`.
+        progress: Told when it is done.
+
+    Raises:
+        StateLockedError: A round is at work; it exports by itself.
+    """
+    if not _has_store(config):
+        return ExportReport(files=0, events=0, waiting=0)
+    with _Writer(config) as writer:
+        report = writer.export()
+    if progress is not None:
+        progress(Progress(stage="export", done=report.events, total=report.events, unit="events"))
+    return report
+
+
+def quarantine(config: Config) -> list[QuarantinedLine]:
+    """All refused lines, in the order in which they were met.
+
+    Args:
+        config: From `load_config`.
+    """
+    return [_quarantined(line) for line in _core.quarantine(config.storage.state)]
+
+
+def quarantined_line(config: Config, line_id: int) -> QuarantinedLine:
+    """One refused line.
+
+    Args:
+        config: From `load_config`.
+        line_id: Its number in the quarantine.
+
+    Raises:
+        ChatprocError: No line has that number.
+    """
+    return _quarantined(_core.quarantined(config.storage.state, line_id))
+
+
+def retry_quarantined(config: Config, line_id: int) -> Json:
+    """Take a refused line in again; what is known may have changed since.
+
+    Args:
+        config: From `load_config`.
+        line_id: Its number in the quarantine.
+
+    Returns:
+        `id`, `outcome` (`accepted`, `repeat` or `refused`), and `reason` and `explanation` when still refused.
+
+    Raises:
+        StateLockedError: A round is at work.
+        ChatprocError: No line has that number.
+    """
+    quarantined_line(config, line_id)
+    with _Writer(config) as writer:
+        return writer.store.retry(line_id, config.input.max_line_bytes)
+
+
+def discard_quarantined(config: Config, line_id: int) -> None:
+    """Take a refused line off the list for good; when it comes again it is a repeat.
+
+    Args:
+        config: From `load_config`.
+        line_id: Its number in the quarantine.
+
+    Raises:
+        StateLockedError: A round is at work.
+        ChatprocError: No line has that number.
+    """
+    quarantined_line(config, line_id)
+    with _Writer(config) as writer:
+        writer.store.discard(line_id)
+
+
+def _quarantined(line: tuple[Json, bytes | None]) -> QuarantinedLine:
+    return QuarantinedLine(**line[0], bytes=line[1])
+
+
+# ── what the core is given ───────────────────────────────────────────────────────────────────────────
+
+
+def _has_store(config: Config) -> bool:
+    return config.storage.state.exists()
+
+
+def _now() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // _MILLION
+
+
+def _input(config: Config) -> Json:
+    return {
+        "paths": list(config.input.paths),
+        "max_line_bytes": config.input.max_line_bytes,
+        "settle_ms": round(config.input.settle_seconds * 1000),
+        "now": _now(),
+    }
+
+
+def _options(config: Config) -> Json:
+    return {
+        **config.context.model_dump(),
+        **config.processing.model_dump(),
+        "start_at": config.input.start_at_ms / 1000,
+        "batching": config.agent.batching,
+        "timezone": config.rules.timezone,
+    }
+
+
+def _settings(config: Config, rules: Rules) -> Json:
+    from chatproc.agent.prompt import PROTOCOL_VERSION
+
+    return {
+        "protocol": PROTOCOL_VERSION,
+        "rules_file": _shown_path(config, rules.file),
+        "rules_sha256": rules.sha256,
+        "base_url": config.agent.base_url,
+        "model": config.agent.model,
+        "vision": config.agent.vision,
+    }
+
+
+def _shown_path(config: Config, file: Path) -> str:
+    """A path as records carry it: below the project where it lies there."""
+    return str(file.relative_to(config.root)) if file.is_relative_to(config.root) else str(file)
+
+
+def _bytes_read(progress: Watch) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, total: progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))

@@ -1,0 +1,261 @@
+"""What the public functions return: frozen, each with `.to_dict()`, the document that `--json` prints.
+
+Nothing here reads, computes or formats; it only gives what the core said its names.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+
+_PART_DONE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long work is.
+
+    Args:
+        stage: `ingest`, `groups` or `export`.
+        done: How much is done, in `unit`.
+        total: Of how much; `None`: not known.
+        unit: `bytes`, `groups` or `events`.
+        tokens: Tokens so far; `None`: the endpoint does not tell.
+        tasks: Tasks submitted so far.
+        price: Money so far in the currency of `agent.prices`; `None`: not known.
+        note: What is at work, for a person.
+    """
+
+    stage: str
+    done: int
+    total: int | None
+    unit: str
+    tokens: int | None = None
+    tasks: int = 0
+    price: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `plan_events` found: see `to_dict` for the shapes."""
+
+    counts: Json
+    """`lines`, `accepted`, `repeats`, `quarantined`."""
+    messages: int
+    segments: list[Json]
+    """Pending segments in order: `conversation continuity fingerprint chars messages[keys] carried[keys] oversized`."""
+    groups: list[Json]
+    """In round order: `id fingerprint conversation segments[…] messages chars`."""
+    batches: list[list[str]]
+    """Ids of the groups of each batch."""
+    oversized: list[Json]
+    quarantined: list[Json]
+    """`line reason explanation raw` of each refused line."""
+
+    def to_dict(self) -> Json:
+        """The plan as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the next round would send. Nothing was written and nothing was sent."""
+
+    ingest: Json
+    """What was read into memory: `lines accepted repeats quarantined files waiting unreadable[]`."""
+    groups: list[Json]
+    """`id conversation{} chars messages segments[{continuity messages[]}] estimated_tokens estimated_price`."""
+    pending: int
+    """Groups that are pending, beyond those shown too."""
+    oversized: list[Json]
+    documents: list[str] = field(default_factory=list)
+    """The exact user message of each session, when asked for."""
+
+    def to_dict(self) -> Json:
+        """The preview as a JSON document; `documents` only when they were asked for."""
+        document = asdict(self)
+        if not self.documents:
+            del document["documents"]
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Counts of what the store holds."""
+
+    document: Json
+
+    def to_dict(self) -> Json:
+        """`events messages conversations tasks{} outcomes{} forks oversized[] quarantined outbox last_round connections[]`."""
+        return dict(self.document)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What a round did."""
+
+    ingest: Json
+    """`lines accepted repeats quarantined files waiting unreadable[]`."""
+    round: Json
+    """`groups[{id conversation segments messages chars outcome reason tasks}] pending oversized[] usage`."""
+    export: Json
+    """`files events waiting error`."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: done; 3: in part (a failed group, an oversized one, new quarantined lines, export waiting)."""
+        failed = any(group["outcome"] == "failed" for group in self.round["groups"])
+        refused = self.ingest["quarantined"] or self.ingest["unreadable"]
+        unpublished = self.export["waiting"] or self.export["error"]
+        return _PART_DONE if failed or refused or self.round["oversized"] or unpublished else 0
+
+    def to_dict(self) -> Json:
+        """The report as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export published."""
+
+    files: int
+    events: int
+    waiting: int
+    """Events that are not published yet."""
+    error: str | None = None
+
+    def to_dict(self) -> Json:
+        """The report as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as it is now."""
+
+    task_id: str
+    revision: int
+    updated_at: str
+    """When its newest revision was made, RFC 3339."""
+    record: Json
+    """The task as it is published, see docs/tasks.md."""
+    attachments: list[Json]
+    """Files to pass on: `name sha256 size mime path sources[message keys]`."""
+
+    @property
+    def title(self) -> str:
+        """The short action."""
+        return str(self.record["title"])
+
+    @property
+    def status(self) -> str:
+        """`open`, `completed`, `cancelled` or `superseded`."""
+        return str(self.record["status"])
+
+    @property
+    def priority(self) -> str:
+        """`P0` … `P4`."""
+        return str(self.record["priority"])
+
+    @property
+    def due(self) -> str | None:
+        """RFC 3339 with offset, `YYYY-MM-DD`, or `None`."""
+        due = self.record["time"]["due"]
+        return None if due is None else str(due)
+
+    @property
+    def sources(self) -> list[Json]:
+        """The messages it rests on."""
+        return list(self.record["sources"])
+
+    def to_dict(self) -> Json:
+        """Id, revision, time of change, the record's fields, and the files to pass on."""
+        own = {"task_id": self.task_id, "revision": self.revision, "updated_at": self.updated_at}
+        return {**own, **self.record, "attachments": self.attachments}
+
+
+class TaskPage(list[Task]):
+    """Tasks of one page, with where the next one begins."""
+
+    def __init__(self, tasks: list[Task], *, next_cursor: str | None, total: int) -> None:
+        """Hold the page.
+
+        Args:
+            tasks: The page.
+            next_cursor: Give it to the next `list_tasks`; `None` on the last page.
+            total: How many tasks match, on all pages.
+        """
+        super().__init__(tasks)
+        self.next_cursor = next_cursor
+        self.total = total
+
+    def to_dict(self) -> Json:
+        """The page as a JSON document: `tasks next_cursor total`."""
+        tasks = [task.to_dict() for task in self]
+        return {"tasks": tasks, "next_cursor": self.next_cursor, "total": self.total}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRevision:
+    """One revision of a task."""
+
+    revision: int
+    at: str
+    """RFC 3339."""
+    actor: str
+    """`model:NAME`, `user:NAME` or `program`."""
+    why: str
+    task: Json
+
+    def to_dict(self) -> Json:
+        """The revision as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """A published revision: one line of the output, `chatproc.task-event/1`."""
+
+    event_id: str
+    task_id: str
+    revision: int
+    emitted_at: str
+    task: Json
+    schema: str = "chatproc.task-event/1"
+    operation: str = "upsert"
+
+    def to_dict(self) -> Json:
+        """The event as it is exported."""
+        names = ("schema", "operation", "event_id", "task_id", "revision", "emitted_at", "task")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedLine:
+    """A line that was refused."""
+
+    id: int
+    file: str
+    line: int
+    offset: int
+    """Bytes before it."""
+    length: int
+    """Bytes."""
+    reason: str
+    explanation: str
+    bytes: bytes | None
+    """The line verbatim; `None` of one that was too long to keep."""
+
+    def to_dict(self) -> Json:
+        """`id file line offset length reason explanation raw`; `raw_base64` too where `raw` shows it inexactly."""
+        document: Json = {name: getattr(self, name) for name in ("id", "file", "line", "offset", "length", "reason", "explanation")}
+        document["raw"] = None
+        if self.bytes is not None:
+            document["raw"] = self.bytes.decode("utf-8", errors="replace")
+            if document["raw"].encode() != self.bytes:
+                document["raw_base64"] = base64.b64encode(self.bytes).decode()
+        return document
