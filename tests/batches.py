@@ -37,7 +37,12 @@ def batch_of(
     """
     texts = messages or {"c1": ["周五前交表"]}
     batch: dict[str, Any] = {"batch": 1, "conversations": [], "messages": {}, "attachments": {}, "tasks": {}}
-    document: dict[str, Any] = {"timezone": "Asia/Shanghai", "conversations": [], "attachments": [], "tasks": []}
+    document: dict[str, Any] = {
+        "timezone": "Asia/Shanghai",
+        "conversations": [],
+        "attachments": [],
+        "tasks": [],
+    }
     number = 0
     for ref, listed in texts.items():
         refs = []
@@ -50,7 +55,13 @@ def batch_of(
             batch["messages"][message] = {**entry, "text": text, "sent_at": 1_782_871_200.0 + number}
             shown.append({"id": message, "time": f"2026-07-01T10:{number:02d}:00+08:00", "text": text})
         batch["conversations"].append(
-            {"ref": ref, "group": f"g_{ref}", "platform": "qq", "messages": refs, "related": list(tasks or ())}
+            {
+                "ref": ref,
+                "group": f"g_{ref}",
+                "platform": "qq",
+                "messages": refs,
+                "related": list(tasks or ()),
+            }
         )
         segments = [{"continuity": "proven", "messages": shown}]
         document["conversations"].append({"id": ref, "platform": "qq", "segments": segments})
@@ -81,7 +92,7 @@ def no_search(query: dict[str, Any]) -> dict[str, Any]:
     return {"total": 0, "tasks": []}
 
 
-async def session(
+async def session(  # noqa: PLR0913 - keywords with defaults
     server: ModelServer,
     batch: dict[str, Any] | None = None,
     *,

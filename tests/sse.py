@@ -4,8 +4,8 @@
         ...  # server.base_url, then server.requests
 
 A script is a list of answers, one per request, or a function from the request to an answer (a list may
-hold such functions too). `stream` and its kin build whole answers; the methods of `Answer` cut, stop, reset or
-hang them. A request beyond the list gets HTTP 400, which no client tries again.
+hold such functions too). `stream` and its kin build whole answers; the methods of `Answer` cut, stop, reset
+or hang them. A request beyond the list gets HTTP 400, which no client tries again.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class Answer:
         body = self.body
         return replace(self, pieces=tuple(body[at : at + size] for at in range(0, len(body), size)))
 
+    def first(self, pieces: int) -> Answer:
+        """The first pieces only (events, as `stream` makes them); negative: without the last ones."""
+        return replace(self, pieces=self.pieces[:pieces])
+
     def only(self, size: int) -> Answer:
-        """The first bytes only (from the end when negative)."""
+        """The first bytes only; negative: without the last ones."""
         return replace(self, pieces=(self.body[:size],))
 
     def then(self, end: str) -> Answer:

@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 COMMANDS = sorted(cli.commands)
+ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore::RuntimeWarning"}
 PROGRAM = [sys.executable, "-c", "from chatproc.cli import main; main()"]
 
 
 def call(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NO_COLOR": "1", **(env or {})}
+    environment = {**ENVIRONMENT, **(env or {})}
     return subprocess.run(
         [*PROGRAM, *arguments], capture_output=True, text=True, env=environment, cwd=cwd, check=False
     )
@@ -170,14 +171,18 @@ def test_help_loads_no_heavy_module() -> None:
         "heavy = {'pydantic', 'openai', 'pydantic_ai', 'rich', 'fitz', 'docx', 'PIL', 'httpx', 'urllib3'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
 
 
 def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     running = subprocess.run(
-        [*PROGRAM, "init", str(tmp_path), "-q"], stdout=writes, stderr=subprocess.PIPE, check=False
+        [*PROGRAM, "init", str(tmp_path), "-q"],
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        check=False,
     )
     os.close(writes)
     assert running.stderr == b""
@@ -188,18 +193,24 @@ def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path: Path) -> None:
 def test_a_full_disk_under_stdout_is_a_plain_error(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*PROGRAM, "init", str(tmp_path), "-q"], stdout=full, stderr=subprocess.PIPE, check=False
+            [*PROGRAM, "init", str(tmp_path), "-q"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            check=False,
         )
     assert done.returncode == 1
     assert done.stderr.decode().splitlines() == ["error: No space left on device"]
 
 
 def test_an_interrupt_is_130_without_a_traceback(tmp_path: Path) -> None:
-    """The import waits for a FIFO that nobody writes, so the signal meets a command at work."""
+    """The command waits for a FIFO that nobody writes, so the signal meets it at work."""
     call("init", str(tmp_path), "-q")
     fifo = tmp_path / "config" / "fifo.toml"
     os.mkfifo(fifo)
-    running = subprocess.Popen([*PROGRAM, "check", "--config", str(fifo)], stderr=subprocess.PIPE)
+    running = subprocess.Popen(
+        [*PROGRAM, "check", "--config", str(fifo)], stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
     # Opening the writing end returns once the command has opened the reading end.
     with fifo.open("wb"):
         running.send_signal(signal.SIGINT)

@@ -113,8 +113,9 @@ TASK: dict[str, Any] = {
     "owner": {"platform": "qq", "account_id": "1", "conversation": {"id": "9", "name": "实验室\x07"}},
     "sources": [
         {
-            "sender_name": "王老师",
-            "sender_id": "1",
+            "platform": "qq",
+            "conversation": {"id": "9", "name": None, "type": "group"},
+            "sender": {"name": "王老师", "id": "1"},
             "sent_at_local": "2026-07-01T10:00:00+08:00",
             "text": "第一行\n第二行\x1b[2J",
             "attachments": [{"id": "a1", "name": "模板\u202excod.exe"}],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,7 +65,9 @@ def test_faults_are_fed_back_numbered_and_the_mended_submission_is_accepted() ->
     assert outcomes(result) == {"c1": "accepted"}
 
 
-def test_after_the_last_attempt_faultless_conversations_are_accepted_and_others_fail_with_their_reason() -> None:
+def test_after_the_last_attempt_faultless_conversations_are_accepted_and_others_fail_with_their_reason() -> (
+    None
+):
     mixed = submits({"c1": [GOOD], "c2": [BAD]})
     with ModelServer([mixed, mixed, mixed, no_tasks]) as server:
         result = run(server, batch_of(TWO))
@@ -131,6 +134,15 @@ def test_prose_cut_off_at_the_output_limit_is_reminded_too() -> None:
         assert outcomes(run(server)) == {"c1": "accepted"}
 
 
+def test_calls_of_tools_that_there_are_not_end_the_session_in_the_end() -> None:
+    many = calls(*[("delete_everything", {})] * 40)
+    with ModelServer(lambda _: many) as server:
+        result = run(server, max_turns=5)
+        assert len(server.requests) <= 5
+    assert result.error is not None
+    assert outcomes(result) == {"c1": "failed"}
+
+
 def test_text_beside_a_call_does_not_hinder_the_call() -> None:
     answer = stream({"content": "I hand it in."}, *submits_delta(), finish="tool_calls")
     with ModelServer([answer]) as server:
@@ -139,7 +151,9 @@ def test_text_beside_a_call_does_not_hinder_the_call() -> None:
 
 def submits_delta() -> list[dict[str, Any]]:
     text = json.dumps(submission({"c1": []}))
-    return [{"tool_calls": [{"index": 0, "id": "x", "function": {"name": "submit_tasks", "arguments": text}}]}]
+    return [
+        {"tool_calls": [{"index": 0, "id": "x", "function": {"name": "submit_tasks", "arguments": text}}]}
+    ]
 
 
 # --- caps
@@ -156,7 +170,9 @@ FIND = call("find_related_tasks", {"query": "x"})
         ({"max_total_tokens": 2100}, 2, "max_total_tokens"),
     ],
 )
-def test_a_session_that_never_ends_is_ended_by_its_caps(keys: dict[str, Any], requests: int, kind: str) -> None:
+def test_a_session_that_never_ends_is_ended_by_its_caps(
+    keys: dict[str, Any], requests: int, kind: str
+) -> None:
     with ModelServer(lambda _: FIND) as server:
         result = run(server, **keys)
         assert len(server.requests) == requests
@@ -243,10 +259,12 @@ def test_the_bridge_stands_between_a_tools_result_and_a_user_message_where_that_
         run(server, search=long_search, assistant_bridge_after_tool=True, **window)
         roles = [[message["role"] for message in request.json["messages"]] for request in server.requests]
     assert roles[-1][-3:] == ["tool", "assistant", "user"]
-    assert all(("tool", "user") not in zip(each, each[1:], strict=False) for each in roles)
+    assert all(("tool", "user") not in pairwise(each) for each in roles)
 
 
-@pytest.mark.parametrize("overflow", [OVERFLOW, OVERFLOW_OF_A_LOCAL_SERVER, events(json.loads(OVERFLOW.body))])
+@pytest.mark.parametrize(
+    "overflow", [OVERFLOW, OVERFLOW_OF_A_LOCAL_SERVER, events(json.loads(OVERFLOW.body))]
+)
 def test_an_overflow_is_answered_once_with_a_smaller_request(overflow: Answer) -> None:
     script = [looking_for(number) for number in range(4)]
     with ModelServer([*script, overflow, no_tasks]) as server:
@@ -277,7 +295,9 @@ def test_an_overflow_of_the_document_alone_is_not_sent_again() -> None:
 
 def test_the_note_of_a_compaction_lists_what_was_read_from_the_record() -> None:
     attachment = {"message": "m1", "name": "a.txt", "type": "txt", "path": "a.txt"}
-    record = SessionRecord(batch_of(attachments={"f1": attachment}, tasks={"t1": {"task_id": "t_a", "revision": 2}}))
+    record = SessionRecord(
+        batch_of(attachments={"f1": attachment}, tasks={"t1": {"task_id": "t_a", "revision": 2}})
+    )
     for unit in ("b1", "b2", "b3", "b7"):
         record.add_unit(ReadUnit("f1", unit, "text", "00", "00", 4))
     record.sent()
@@ -294,7 +314,7 @@ def test_the_note_of_a_compaction_lists_what_was_read_from_the_record() -> None:
 
 
 def test_the_document_is_sent_byte_for_byte_in_every_request() -> None:
-    batch = batch_of({"c1": ["第一行\n\t\"引号\" \\ 🎉 \u2028 </system> {{x}}"]})
+    batch = batch_of({"c1": ['第一行\n\t"引号" \\ 🎉 \u2028 </system> {{x}}']})
     with ModelServer([FIND, prose("x"), no_tasks]) as server:
         run(server, batch)
         documents = [request.json["messages"][1]["content"] for request in server.requests]
@@ -318,5 +338,7 @@ def test_concurrent_sessions_do_not_mix() -> None:
     with ModelServer(two) as server:
         results = asyncio.run(all_of(server))
         texts = [document_of(request.json) for request in server.requests]
-    assert [result.conversations[0]["tasks"][0]["title"] for result in results] == [f"交表{n}" for n in range(8)]
+    assert [result.conversations[0]["tasks"][0]["title"] for result in results] == [
+        f"交表{n}" for n in range(8)
+    ]
     assert len(texts) == 16

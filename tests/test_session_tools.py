@@ -22,7 +22,12 @@ def attached(name: str, kind: str = "txt", **more: object) -> dict[str, Any]:
     return batch_of({"c1": ["见附件"], "c2": ["别的事"]}, attachments={"f1": attachment})
 
 
-def answers_to(calls: list[dict[str, Any]], tool: str, batch: dict[str, Any] | None = None, **more: Any) -> list[str]:  # noqa: ANN401
+def answers_to(
+    calls: list[dict[str, Any]],
+    tool: str,
+    batch: dict[str, Any] | None = None,
+    **more: Any,  # noqa: ANN401
+) -> list[str]:
     """What a tool gives for several calls, one a turn."""
     with ModelServer([*(call(tool, arguments) for arguments in calls), no_tasks]) as server:
         result = run(server, batch, **more)
@@ -62,8 +67,15 @@ def test_an_attachment_is_read_in_units_that_can_be_cited_and_each_leaves_a_rece
 
 def test_reading_is_paged_by_start_and_count_and_by_characters(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n\n".join(letter * 100 for letter in "abcdef"))
-    calls = [{"ref": "f1"}, {"ref": "f1", "start": 4}, {"ref": "f1", "start": 2, "count": 1}, {"ref": "f1", "start": 9}]
-    texts = answers_to(calls, "read_attachment", attached("a.txt"), archive_root=tmp_path, max_chars_per_read=350)
+    calls = [
+        {"ref": "f1"},
+        {"ref": "f1", "start": 4},
+        {"ref": "f1", "start": 2, "count": 1},
+        {"ref": "f1", "start": 9},
+    ]
+    texts = answers_to(
+        calls, "read_attachment", attached("a.txt"), archive_root=tmp_path, max_chars_per_read=350
+    )
     pages = [json.loads(text) for text in texts]
     assert [[unit["id"] for unit in page["units"]] for page in pages] == [
         ["f1:b1", "f1:b2", "f1:b3"],
@@ -185,7 +197,13 @@ STORED = {
     "event": "报名",
     "status": "open",
     "priority": "P2",
-    "time": {"start": None, "due": "2026-07-03", "timezone": "Asia/Shanghai", "original": "周五", "check": None},
+    "time": {
+        "start": None,
+        "due": "2026-07-03",
+        "timezone": "Asia/Shanghai",
+        "original": "周五",
+        "check": None,
+    },
     "people": [],
     "location": None,
     "platform": "qq",
@@ -272,5 +290,8 @@ def test_an_error_of_the_store_is_not_hidden_from_the_caller() -> None:
     def broken(query: dict[str, Any]) -> dict[str, Any]:
         raise OSError(5, "Input/output error", query.get("query"))
 
-    with ModelServer([call("find_related_tasks", {}), no_tasks]) as server, pytest.raises(OSError, match="Input"):
+    with (
+        ModelServer([call("find_related_tasks", {}), no_tasks]) as server,
+        pytest.raises(OSError, match="Input"),
+    ):
         run(server, search=broken)

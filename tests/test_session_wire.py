@@ -9,8 +9,10 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from chatproc.agent.client import ChatClient, Endpoint
+from chatproc.agent.client import ChatClient, Endpoint, Reply
 from chatproc.config import AgentConfig
 from chatproc.errors import ConfigError, CredentialError
 from tests.batches import KEY, RULES, Waits, batch_of, outcomes, run, session
@@ -37,6 +39,8 @@ from tests.sse import (
 )
 
 WHOLE = submits({"c1": [new_task("交表", ["m1"])]})
+UNFINISHED = WHOLE.first(-3)
+"""Without the finish_reason, the usage and DONE."""
 NOTHING: dict[str, list[dict[str, Any]]] = {"c1": []}
 
 
@@ -55,8 +59,9 @@ PASSING = {
     "503 with a page": page(status=503),
     "529": failure(529),
     "reset before a byte": Answer().then("reset"),
-    "reset inside the reply": WHOLE.only(-60).then("reset"),
-    "connection lost inside the reply": WHOLE.only(-60).then("drop"),
+    "reset inside the reply": UNFINISHED.then("reset"),
+    "connection lost inside the reply": UNFINISHED.then("drop"),
+    "connection lost inside an event": UNFINISHED.only(-9).then("drop"),
     "stream without finish_reason": stream(
         call_delta("submit_tasks", submission({"c1": [new_task("交表", ["m1"])]})), finish=None
     ),
@@ -70,7 +75,7 @@ PASSING = {
     "only DONE": events(),
     "HTML page instead of a stream": page(),
     "silence before a byte": Answer().then("hang"),
-    "silence inside the reply": WHOLE.only(-60).then("hang"),
+    "silence inside the reply": UNFINISHED.then("hang"),
 }
 
 
@@ -218,7 +223,15 @@ def test_a_request_holds_the_system_text_the_document_and_the_tools_and_nothing_
     with ModelServer([no_tasks]) as server:
         run(server, batch)
         body = server.requests[0].json
-    assert list(body) == ["model", "messages", "stream", "tools", "tool_choice", "stream_options", "max_tokens"]
+    assert list(body) == [
+        "model",
+        "messages",
+        "stream",
+        "tools",
+        "tool_choice",
+        "stream_options",
+        "max_tokens",
+    ]
     system, user = body["messages"]
     assert system["role"] == "system"
     assert system["content"].endswith(RULES)
@@ -313,6 +326,15 @@ def test_a_session_for_submitting_only_offers_only_that() -> None:
 # --- replies in every shape
 
 
+@pytest.mark.parametrize("end", ["close", "drop", "reset", "hang"])
+def test_a_reply_with_its_finish_reason_is_whole_whatever_breaks_then(end: str) -> None:
+    with ModelServer([WHOLE.first(-2).then(end)]) as server:
+        result = run(server, timeout_seconds=0.3)
+        assert len(server.requests) == 1
+    assert title_of(result) == "交表"
+    assert result.usage["input_tokens"] is None
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_a_reply_survives_any_fragmentation(size: int) -> None:
     with ModelServer([WHOLE.cut_every(size)]) as server:
@@ -327,7 +349,9 @@ def test_arguments_in_many_deltas_are_put_together() -> None:
         assert title_of(run(server)) == "交表"
 
 
-def halves_of(index: int | None, *, with_id: bool, with_name: bool, ident: str = "call_a") -> list[dict[str, Any]]:
+def halves_of(
+    index: int | None, *, with_id: bool, with_name: bool, ident: str = "call_a"
+) -> list[dict[str, Any]]:
     """One call in two deltas, of which the second may leave out or repeat index, id and name."""
     text = json.dumps(submission({"c1": [new_task("交表", ["m1"])]}), ensure_ascii=False)
     first = call_delta("submit_tasks", text[:40], index=index, ident=ident)
@@ -345,7 +369,9 @@ def halves_of(index: int | None, *, with_id: bool, with_name: bool, ident: str =
 @pytest.mark.parametrize("with_id", [True, False])
 @pytest.mark.parametrize("with_name", [True, False])
 def test_a_call_in_pieces_is_one_call_and_its_name_is_set_once(
-    index: int | None, with_id: bool, with_name: bool  # noqa: FBT001 - a table
+    index: int | None,
+    with_id: bool,  # noqa: FBT001 - a table
+    with_name: bool,  # noqa: FBT001
 ) -> None:
     with ModelServer([stream(*halves_of(index, with_id=with_id, with_name=with_name))]) as server:
         assert title_of(run(server)) == "交表"
@@ -394,6 +420,34 @@ def test_parallel_calls_all_run_in_their_order() -> None:
         result = run(server, search=search)
     assert queries == ["0", "1", "2", "3", "4"]
     assert outcomes(result) == {"c1": "accepted"}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=12), min_size=1), min_size=1, max_size=4),
+    st.sampled_from(["index", "id", "both"]),
+    st.data(),
+)
+def test_calls_come_back_whole_from_any_fragments(
+    wanted: list[dict[str, str]], told_by: str, data: st.DataObject
+) -> None:
+    reply = Reply()
+    for number, arguments in enumerate(wanted):
+        rest = json.dumps(arguments)
+        begun = False
+        while rest or not begun:
+            size = data.draw(st.integers(0, len(rest)))
+            piece: dict[str, Any] = {"function": {"arguments": rest[:size]}}
+            if told_by != "id":
+                piece["index"] = number
+            if told_by != "index" and (not begun or data.draw(st.booleans())):
+                piece["id"] = f"call_{number}"
+            if not begun or data.draw(st.booleans()):
+                piece["function"]["name"] = f"tool_{number}"
+            reply.feed(chunk({"tool_calls": [piece]}))
+            begun, rest = True, rest[size:]
+    assert [call.name for call in reply.calls] == [f"tool_{number}" for number in range(len(wanted))]
+    assert [json.loads(call.arguments) for call in reply.calls] == wanted
 
 
 def test_arguments_given_as_an_object_are_taken() -> None:
@@ -514,7 +568,14 @@ def test_content_is_never_null_in_what_is_sent() -> None:
     with ModelServer([null, stream(finish="stop"), no_tasks]) as server:
         run(server)
         messages = server.requests[-1].json["messages"]
-    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [message["role"] for message in messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     assert all(isinstance(message["content"], str) for message in messages)
     assert messages[2]["content"] == ""
     assert messages[4]["content"] == ""
@@ -567,7 +628,9 @@ def test_usage_inside_a_choice_is_found() -> None:
 
 
 def test_missing_usage_is_unknown_and_never_zero() -> None:
-    with ModelServer([call("find_related_tasks", {}), call("submit_tasks", submission(NOTHING), usage=None)]) as server:
+    with ModelServer(
+        [call("find_related_tasks", {}), call("submit_tasks", submission(NOTHING), usage=None)]
+    ) as server:
         assert run(server).usage == {
             "requests": 2,
             "input_tokens": None,
@@ -594,7 +657,7 @@ def test_cancelling_closes_the_connection_and_passes_on() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with ModelServer([WHOLE.only(-60).then("hang")]) as server:
+    with ModelServer([UNFINISHED.then("hang")]) as server:
         asyncio.run(cancel_while_the_model_thinks(server))
         assert server.requests[0].abandoned.wait(10)
         assert len(server.requests) == 1

@@ -98,7 +98,7 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d
 _START_BOUND = "Unix seconds from 0, or an RFC 3339 time with its offset"
 
 
-def _milliseconds(value: object) -> object:
+def _milliseconds(value: object) -> int:
     """Unix seconds or an RFC 3339 time, as milliseconds since 1970."""
     if isinstance(value, str):
         if not _RFC3339.fullmatch(value):
@@ -674,6 +674,25 @@ def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
         annotation = model.model_fields[str(part)].annotation
         model = annotation if isinstance(annotation, type) else model
     return model
+
+
+def parse_start_at(value: object) -> int:
+    """What `input.start_at` means, in milliseconds since 1970.
+
+    Args:
+        value: Unix seconds, or an RFC 3339 time as text or `datetime`.
+
+    Raises:
+        ConfigError: It is none of these.
+
+    Example:
+        >>> parse_start_at("2026-07-01T08:00:00+08:00")
+        1782864000000
+    """
+    try:
+        return _milliseconds(value)
+    except ValueError as bound:
+        raise ConfigError(f"start_at = {_shown('start_at', value)}: must be {bound}") from None
 
 
 def require_model(config: Config) -> None:

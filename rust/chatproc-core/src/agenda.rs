@@ -121,6 +121,21 @@ pub fn agenda(candidates: Vec<Candidate>, options: &Options) -> Agenda {
     Agenda { groups, oversized }
 }
 
+impl GroupPlan {
+    /// The group as a document shows it.
+    fn text<'a>(&'a self, segments: &'a [Vec<Opened<'a>>]) -> GroupText<'a> {
+        let text = |(segment, messages): (&'a Candidate, &'a Vec<Opened<'a>>)| SegmentText {
+            continuity: &segment.continuity,
+            messages: messages.iter().map(Opened::sent).collect(),
+        };
+        GroupText {
+            group: &self.id,
+            platform: &self.place.platform,
+            segments: self.segments.iter().zip(segments).map(text).collect(),
+        }
+    }
+}
+
 impl Agenda {
     /// The batches of the next round: places among the groups.
     #[must_use]
@@ -132,7 +147,8 @@ impl Agenda {
     /// The batches of the first `limit` groups.
     #[must_use]
     pub fn batches(&self, limit: usize, options: &Options) -> Vec<Vec<usize>> {
-        let groups: Vec<plan::Group> = self.groups.iter().take(limit).map(|group| group.plan.clone()).collect();
+        let groups: Vec<plan::Group> =
+            self.groups.iter().take(limit).map(|group| group.plan.clone()).collect();
         plan::batches(&groups, options)
     }
 
@@ -154,6 +170,7 @@ pub struct Shelf<'a> {
 
 /// A message's line with what is known of its attachments.
 struct Held {
+    carried: bool,
     raw: Vec<u8>,
     facts: Option<Vec<FileFacts>>,
     merged: Option<String>,
@@ -164,11 +181,12 @@ impl Shelf<'_> {
         match (member, self.conn, self.fresh) {
             (Member::Stored(number), Some(conn), _) => {
                 let line = line(conn, *number)?;
-                Ok(Held { raw: line.raw, facts: None, merged: line.merged })
+                Ok(Held { carried: false, raw: line.raw, facts: None, merged: line.merged })
             }
             (Member::Fresh(key), _, Some(fresh)) if fresh.messages.contains_key(key) => {
                 let message = &fresh.messages[key].message;
-                Ok(Held { raw: message.raw.clone(), facts: Some(message.facts.clone()), merged: None })
+                let (raw, facts) = (message.raw.clone(), Some(message.facts.clone()));
+                Ok(Held { carried: false, raw, facts, merged: None })
             }
             _ => Err(Error::NotFound("a planned message is gone".to_owned())),
         }
@@ -258,44 +276,22 @@ impl Shelf<'_> {
     /// Builds the document of a batch of groups.
     pub fn document(&self, groups: &[&GroupPlan], options: &Options) -> Result<Batch> {
         let start_at = options.view().start_at;
-        let mut held: Vec<Vec<(&Candidate, Vec<(Held, bool)>)>> = Vec::new();
-        for group in groups {
-            let mut segments = Vec::new();
-            for segment in &group.segments {
-                let carried = segment.carried.iter().map(|member| (member, true));
-                let members = segment.members.iter().map(|member| (member, false));
-                let lines = carried.chain(members).map(|(member, carried)| Ok((self.held(member)?, carried)));
-                segments.push((segment, lines.collect::<Result<Vec<_>>>()?));
-            }
-            held.push(segments);
-        }
-        let mut read: Vec<Vec<(&str, Vec<Opened<'_>>)>> = Vec::new();
-        for segments in &held {
-            let mut opened = Vec::new();
-            for (segment, lines) in segments {
-                let lines = lines.iter().map(|(held, carried)| Opened::read(held, *carried, start_at));
-                let sent = lines.filter(|line| line.as_ref().map_or(true, |line| line.event.kind == Kind::Message));
-                opened.push((segment.continuity.as_str(), sent.collect::<Result<Vec<_>>>()?));
-            }
-            read.push(opened);
-        }
-        let texts: Vec<GroupText<'_>> = groups
-            .iter()
-            .zip(&read)
-            .map(|(group, segments)| GroupText {
-                group: &group.id,
-                platform: &group.place.platform,
-                segments: segments
-                    .iter()
-                    .map(|(continuity, opened)| SegmentText {
-                        continuity,
-                        messages: opened.iter().map(Opened::sent).collect(),
-                    })
-                    .collect(),
-            })
-            .collect();
+        let lines = groups.iter().map(|group| self.lines(group)).collect::<Result<Vec<_>>>()?;
+        let opened = lines.iter().map(|lines| Opened::all(lines, start_at)).collect::<Result<Vec<_>>>()?;
+        let texts: Vec<GroupText<'_>> =
+            groups.iter().zip(&opened).map(|(group, opened)| group.text(opened)).collect();
         let related = self.related(groups, &Zone::named(&options.timezone)?)?;
         document::document(&texts, &related, &options.timezone, options.max_related_chars)
+    }
+
+    /// The lines of a group, segment by segment, the carried ones first.
+    fn lines(&self, group: &GroupPlan) -> Result<Vec<Vec<Held>>> {
+        let segment = |segment: &Candidate| {
+            let carried =
+                segment.carried.iter().map(|member| Ok(Held { carried: true, ..self.held(member)? }));
+            carried.chain(segment.members.iter().map(|member| self.held(member))).collect()
+        };
+        group.segments.iter().map(segment).collect()
     }
 
     /// Tasks that rest on messages of these groups, the most recently updated first.
@@ -314,13 +310,21 @@ struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    fn read(held: &'a Held, carried: bool, start_at: i64) -> Result<Self> {
+    /// The messages of a group's lines that are sent.
+    fn all(segments: &'a [Vec<Held>], start_at: i64) -> Result<Vec<Vec<Self>>> {
+        let sent = |line: &Result<Self>| line.as_ref().map_or(true, |line| line.event.kind == Kind::Message);
+        let segment =
+            |lines: &'a Vec<Held>| lines.iter().map(|held| Self::read(held, start_at)).filter(sent).collect();
+        segments.iter().map(segment).collect()
+    }
+
+    fn read(held: &'a Held, start_at: i64) -> Result<Self> {
         let event = stored_event(&held.raw)?;
         let facts = match &held.facts {
             Some(facts) => facts.clone(),
             None => stored_facts(&event, held.merged.as_deref())?,
         };
-        let history = carried || event.sent_at < start_at;
+        let history = held.carried || event.sent_at < start_at;
         Ok(Self { event, facts, history })
     }
 

@@ -15,10 +15,13 @@ pub const CONVERSATION: u64 = 160;
 /// Characters reserved for a segment around its messages.
 pub const SEGMENT: u64 = 64;
 /// Characters that the mark of a history message takes.
-pub const HISTORY: u32 = r#","history":true"#.len() as u32;
+pub const HISTORY: u32 = 15;
 /// Messages, and attachments, that one document can number within their cost.
 pub const MAX_REFS: usize = 9_999;
 
+/// That mark.
+const HISTORY_MARK: &str = r#","history":true"#;
+const _: () = assert!(HISTORY_MARK.len() == HISTORY as usize);
 const MESSAGE_REF: &str = "m0000";
 const FILE_REF: &str = "f0000";
 /// What a time looks like; every time has this many characters.

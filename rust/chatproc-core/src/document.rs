@@ -327,7 +327,8 @@ impl Builder {
         let reference = format!("f{}", self.batch.attachments.len() + 1);
         separate(&mut self.files, self.batch.attachments.len());
         budget::write_file(&mut self.files, file, facts, &reference);
-        let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(|text| text.as_ref().to_owned());
+        let owned =
+            |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(|text| text.as_ref().to_owned());
         let entry = FileRef {
             conversation: conversation.to_owned(),
             message: message.to_owned(),
@@ -354,7 +355,9 @@ impl Names {
     fn of(group: &GroupText<'_>) -> Self {
         let senders = || {
             let sent = group.segments.iter().flat_map(|segment| &segment.messages);
-            sent.filter_map(|sent| Some((sent.event.sender_id.as_deref(), sent.event.sender_name.as_deref()?)))
+            sent.filter_map(|sent| {
+                Some((sent.event.sender_id.as_deref(), sent.event.sender_name.as_deref()?))
+            })
         };
         let mut taken: HashSet<String> = senders().map(|(_, name)| name.to_owned()).collect();
         let mut met: HashSet<&str> = HashSet::new();
@@ -366,8 +369,11 @@ impl Names {
             }
             let mut own = name.to_owned();
             if !met.insert(name) {
-                let free = (2..).map(|number| format!("{name}#{number}")).find(|name| !taken.contains(name));
-                own = free.unwrap_or(own);
+                let mut number = 2;
+                while taken.contains(&format!("{name}#{number}")) {
+                    number += 1;
+                }
+                own = format!("{name}#{number}");
                 taken.insert(own.clone());
             }
             shown.insert(sender, own);

@@ -113,7 +113,12 @@ impl Lines {
             let read = io::copy(&mut (&mut file).take(before.consumed), &mut HashWriter(&mut digest))?;
             if read == before.consumed && digest.clone().finalize()[..] == before.digest {
                 let (offset, number) = (before.consumed, before.lines);
-                return Ok(Self { digest, offset, number, ..Self::at_start(Box::new(buffered(file)), limit) });
+                return Ok(Self {
+                    digest,
+                    offset,
+                    number,
+                    ..Self::at_start(Box::new(buffered(file)), limit)
+                });
             }
             file.seek(SeekFrom::Start(0))?;
         }

@@ -182,7 +182,8 @@ pub fn plan(waiting: &[Waiting], options: &Options) -> Plan {
         queues.push(groups.into_iter().peekable());
     }
     // A conversation's groups in order; between conversations the one whose next group is the oldest.
-    let due = |group: &Group| Reverse((group.subject_at, &waiting[group.conversation].place, group.conversation));
+    let due =
+        |group: &Group| Reverse((group.subject_at, &waiting[group.conversation].place, group.conversation));
     let mut next: BinaryHeap<_> = queues.iter_mut().filter_map(|queue| queue.peek().map(due)).collect();
     while let Some(Reverse((_, _, conversation))) = next.pop() {
         let queue = &mut queues[conversation];

@@ -3,6 +3,7 @@
 //! Pure: the rules of acceptance over what is already known, whoever keeps it. The result is the same
 //! for any order of the same deliveries, conflicting ones aside (there the first read stays).
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
@@ -482,21 +483,23 @@ impl Touched {
         let before = self.message.planned();
         let place = self.message.place.clone();
         let highest = self.message.revision;
-        if event.revision < highest {
-            let facts = facts_of(event);
-            let lower = self
-                .lower
-                .entry(event.revision)
-                .or_insert_with(|| Remembered { content: event.content_hash, facts: Vec::new() });
-            unite(&mut lower.facts, &facts);
-        } else if event.revision > highest {
-            let mut newer = Message::told_by(event, raw);
-            newer.number = self.message.number;
-            newer.link = self.message.link.take();
-            let older = std::mem::replace(&mut self.message, newer);
-            self.lower.insert(highest, Remembered { content: older.content, facts: older.facts });
-        } else {
-            self.collected_again(event, raw);
+        match event.revision.cmp(&highest) {
+            Ordering::Less => {
+                let facts = facts_of(event);
+                let lower = self
+                    .lower
+                    .entry(event.revision)
+                    .or_insert_with(|| Remembered { content: event.content_hash, facts: Vec::new() });
+                unite(&mut lower.facts, &facts);
+            }
+            Ordering::Greater => {
+                let mut newer = Message::told_by(event, raw);
+                newer.number = self.message.number;
+                newer.link = self.message.link.take();
+                let older = std::mem::replace(&mut self.message, newer);
+                self.lower.insert(highest, Remembered { content: older.content, facts: older.facts });
+            }
+            Ordering::Equal => self.collected_again(event, raw),
         }
         if let Some(link) = link_of(event)
             && self

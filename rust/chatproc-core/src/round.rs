@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -21,7 +20,7 @@ use crate::store::intake::{self, Ingested, Input, Watch};
 use crate::store::ledger::{self, Candidate, Member};
 use crate::store::messages::{find_conversation, slim};
 use crate::store::quarantine::{self, Retried};
-use crate::store::{Store, status};
+use crate::store::{Store, rounds, status};
 use crate::zone::Zone;
 
 /// What decides, beside the content, whether a segment is done.
@@ -187,22 +186,14 @@ impl Round {
 
     /// Notes that a round begins.
     pub fn begin(&mut self, now: i64) -> Result<()> {
-        self.number = self.store.write(|transaction| {
-            transaction.execute("INSERT INTO rounds(started) VALUES(?1)", [now])?;
-            Ok(transaction.last_insert_rowid())
-        })?;
+        self.number = self.store.write(|transaction| rounds::begin(transaction, now))?;
         Ok(())
     }
 
     /// Notes how the round ended.
     pub fn finish(&mut self, now: i64, report: &Value) -> Result<()> {
-        let report = serde_json::to_string(report)?;
         let number = self.number;
-        self.store.write(|transaction| {
-            let sql = "UPDATE rounds SET ended = ?2, report = ?3 WHERE round = ?1";
-            transaction.execute(sql, params![number, now, report])?;
-            Ok(())
-        })
+        self.store.write(|transaction| rounds::finish(transaction, number, now, report))
     }
 
     /// Takes a quarantined line in again.
@@ -233,8 +224,11 @@ impl Round {
 
     fn group_segment(&self, segment: &Candidate, start_at: i64) -> Result<GroupSegment> {
         let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
-        for (member, carried) in
-            segment.carried.iter().map(|member| (member, true)).chain(segment.members.iter().map(|member| (member, false)))
+        for (member, carried) in segment
+            .carried
+            .iter()
+            .map(|member| (member, true))
+            .chain(segment.members.iter().map(|member| (member, false)))
         {
             let Member::Stored(number) = member else { continue };
             let (key, kind, sent_at) = slim(self.store.conn(), *number)?;

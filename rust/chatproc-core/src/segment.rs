@@ -250,13 +250,7 @@ fn carried(rows: &[Row<'_>], before: &[usize], piece: &[usize], view: &View) -> 
     carried
 }
 
-fn cut_to_fit(
-    rows: &[Row<'_>],
-    piece: &[usize],
-    continuity: Continuity,
-    view: &View,
-    runs: &mut Vec<Run>,
-) {
+fn cut_to_fit(rows: &[Row<'_>], piece: &[usize], continuity: Continuity, view: &View, runs: &mut Vec<Run>) {
     // Pieces still to be looked at, the next one last.
     let mut waiting = vec![(piece, continuity)];
     while let Some((piece, continuity)) = waiting.pop() {

@@ -10,8 +10,7 @@ use serde::de::DeserializeOwned;
 
 /// Reads a Python value as one of the core's.
 pub fn extract<T: DeserializeOwned>(value: &Bound<'_, PyAny>) -> PyResult<T> {
-    pythonize::depythonize(value)
-        .or_else(|error| raised(value.py(), Err(Error::Config(error.to_string()))))
+    pythonize::depythonize(value).or_else(|error| raised(value.py(), Err(Error::Config(error.to_string()))))
 }
 
 /// Gives a value of the core to Python.

@@ -30,7 +30,10 @@ impl From<InputArguments> for Input {
 }
 
 /// Tells a Python callable of progress; what it raises, and Ctrl-C, stops the work.
-fn told<'a>(watch: Option<&'a Py<PyAny>>, failure: &'a mut Option<PyErr>) -> impl FnMut(u64, u64) -> Result<()> + 'a {
+fn told<'a>(
+    watch: Option<&'a Py<PyAny>>,
+    failure: &'a mut Option<PyErr>,
+) -> impl FnMut(u64, u64) -> Result<()> + 'a {
     move |done, total| {
         Python::attach(|py| {
             let called = py.check_signals().and_then(|()| match watch {
@@ -113,7 +116,6 @@ impl Round {
         give(py, &plan)
     }
 
-    #[allow(clippy::needless_pass_by_value)] // PyO3 extracts owned lists
     fn document<'py>(&self, py: Python<'py>, groups: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.with(py, |round| round.document(&groups))?;
         give(py, &batch)
@@ -159,7 +161,7 @@ impl Round {
 /// Looks at what a round would send.
 #[pyfunction]
 #[pyo3(signature = (state, input, options, settings, limit, group=None, watch=None))]
-#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python passes them by name
+#[allow(clippy::too_many_arguments)] // Python passes them by name
 pub fn preview<'py>(
     py: Python<'py>,
     state: PathBuf,

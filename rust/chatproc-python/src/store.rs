@@ -16,7 +16,6 @@ use crate::errors::{extract, give, raised};
 
 /// Counts of what the store holds.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // PyO3 extracts owned paths
 pub fn status(py: Python<'_>, state: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     let status = py.detach(|| round::status(&state));
     give(py, &raised(py, status)?)
@@ -24,7 +23,6 @@ pub fn status(py: Python<'_>, state: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 
 /// A page of tasks.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn search<'py>(
     py: Python<'py>,
     state: PathBuf,
@@ -44,7 +42,6 @@ pub fn search<'py>(
 
 /// A task as it is now.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> PyResult<Bound<'py, PyAny>> {
     let task = py.detach(|| match read(&state)? {
         Some(store) => {
@@ -57,7 +54,6 @@ pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> P
 
 /// Every revision of a task.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn history<'py>(py: Python<'py>, state: PathBuf, id: &str) -> PyResult<Bound<'py, PyAny>> {
     let history = py.detach(|| match read(&state)? {
         Some(store) => tasks::history(store.conn(), id).map_err(|error| error.at(&state)),
@@ -66,10 +62,12 @@ pub fn history<'py>(py: Python<'py>, state: PathBuf, id: &str) -> PyResult<Bound
     give(py, &raised(py, history)?)
 }
 
+/// A refused line and its bytes.
+type Line<'py> = (Bound<'py, PyAny>, Option<Vec<u8>>);
+
 /// Lines that were refused, each with its bytes.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
-pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<(Bound<'_, PyAny>, Option<Vec<u8>>)>> {
+pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<Line<'_>>> {
     let lines = py.detach(|| match read(&state)? {
         Some(store) => held::list(store.conn()).map_err(|error| error.at(&state)),
         None => Ok(Vec::new()),
@@ -79,8 +77,7 @@ pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<(Bound<'_, PyA
 
 /// One refused line with its bytes.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
-pub fn quarantined(py: Python<'_>, state: PathBuf, id: i64) -> PyResult<(Bound<'_, PyAny>, Option<Vec<u8>>)> {
+pub fn quarantined(py: Python<'_>, state: PathBuf, id: i64) -> PyResult<Line<'_>> {
     let line = py.detach(|| match read(&state)? {
         Some(store) => held::show(store.conn(), id).map_err(|error| error.at(&state)),
         None => Err(Error::NotFound(format!("no line {id} is in the quarantine"))),
@@ -115,7 +112,6 @@ impl Wish {
 
 /// Sets a task's status for a user.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn update_status<'py>(
     py: Python<'py>,
     state: PathBuf,
@@ -134,7 +130,6 @@ pub fn update_status<'py>(
 
 /// Sets a task's priority for a user.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn update_priority<'py>(
     py: Python<'py>,
     state: PathBuf,

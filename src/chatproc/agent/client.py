@@ -410,11 +410,10 @@ class ChatClient:
                     reply.feed(chunk)
         except openai.APIStatusError as error:
             self._refused(error)
-        except openai.APITimeoutError:
-            what = f"nothing came for {self.agent.timeout_seconds:g} s"
-            raise _PassingError("timeout", what) from None
         except openai.APIConnectionError as error:
-            raise _PassingError("network", f"no connection ({_cause(error)})") from None
+            # What breaks after the finish_reason breaks a reply that is whole.
+            if reply.finish_reason is None:
+                raise self._silence_or_break(error) from None
         except openai.APIError as error:
             self._error_in_stream(error)
         except ValueError:
@@ -424,6 +423,11 @@ class ChatClient:
         if reply.finish_reason is None:
             raise _PassingError("network", "the stream ended in the middle of a reply")
         return reply
+
+    def _silence_or_break(self, error: openai.APIConnectionError) -> _PassingError:
+        if isinstance(error, openai.APITimeoutError):
+            return _PassingError("timeout", f"nothing came for {self.agent.timeout_seconds:g} s")
+        return _PassingError("network", f"no connection ({_cause(error)})")
 
     def _refused(self, error: openai.APIStatusError) -> NoReturn:
         """An HTTP status that is no success."""
@@ -520,11 +524,12 @@ def _code_of(body: object) -> str:
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|context (length|window|size)"
-    r"|prompt is too long|too many tokens|input is too long",
+    r"|prompt is too long|input is too long",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(
-    r"insufficient_quota|insufficient[ _]balance|exceeded your current quota|billing", re.IGNORECASE
+    r"insufficient_quota|insufficient[ _]balance|exceeded your current quota|billing_(hard_limit|not_active)",
+    re.IGNORECASE,
 )
 
 

@@ -42,7 +42,10 @@ class SessionResult:
             tasks and read receipts, or failed with one line of reason.
         usage: `requests`, `input_tokens`, `output_tokens`, `cached_tokens`; `None` is unknown.
         model: The model that was asked.
-        error: What ended the session before its time, `{"kind", "reason", "hint"}`, or `None`.
+        error: What ended the session before its time, `{"kind", "reason", "hint"}`, or `None`. Kinds:
+            `refused quota bad_request redirect context_overflow` (the endpoint will not),
+            `rate_limited server network timeout protocol` (it did not, after all tries),
+            `prose max_turns max_requests max_total_tokens max_session_seconds` (the session came to no end).
     """
 
     conversations: list[dict[str, Any]]
@@ -128,12 +131,17 @@ async def _converse(document: str, system: str, tools: SessionTools, client: Cha
         toolsets=[tools],
         deps_type=type(None),
         name="chatproc",
-        retries={"tools": agent.max_turns, "output": _REMINDERS},
+        retries=agent.max_turns,
     )
+    reminders_left = _REMINDERS
 
     @reader.output_validator
     def remind(text: str) -> str:
+        nonlocal reminders_left
         del text
+        if not reminders_left:
+            raise _ended("prose", "the model went on with text instead of a tool call")
+        reminders_left -= 1
         raise ModelRetry(_REMINDER)
 
     limit = asyncio.timeout(agent.max_session_seconds or None)
@@ -148,7 +156,7 @@ async def _converse(document: str, system: str, tools: SessionTools, client: Cha
     except UsageLimitExceeded:
         raise _ended("max_turns", f"no accepted submission after {agent.max_turns} replies") from None
     except UnexpectedModelBehavior:
-        raise _ended("prose", "the model went on with text instead of a tool call") from None
+        raise _ended("protocol", "the model called tools that there are not, again and again") from None
     except TimeoutError:
         if not limit.expired():
             raise

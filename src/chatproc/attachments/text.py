@@ -14,7 +14,7 @@ LONGEST_BLOCK = 2000
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MOST_CONTROLS = 0.02
 _LONGEST_SEQUENCE = 4
-_RAREST_ZERO = 20
+_RAREST_ZERO = 8
 """UTF-16 without a mark is believed when at least one byte in so many is a zero."""
 
 
@@ -73,7 +73,7 @@ def _utf16_without_mark(content: bytes) -> str:
     head = content[:4096]
     zeros_first, zeros_second = head[0::2].count(0), head[1::2].count(0)
     fewer, more = sorted((zeros_first, zeros_second))
-    if len(content) % 2 or fewer > more // 10 or more < len(head) // _RAREST_ZERO:
+    if len(content) % 2 or fewer > more // 10 or more * _RAREST_ZERO < len(head):
         raise NotTextError("binary")
     return "utf-16-be" if zeros_first > zeros_second else "utf-16-le"
 

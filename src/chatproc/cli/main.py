@@ -302,7 +302,9 @@ def _preview(voice: Voice, *, limit: int, group: str | None, full: bool) -> None
     with voice.progress() as progress:
         found = pipeline.preview(voice.config(), limit=limit, group=group, full=full, progress=progress)
     if full and not voice.as_json:
-        sys.stdout.writelines(f"{document}\n" for document in found.documents)
+        # Byte for byte, but for a terminal, which could obey what stands in a message.
+        shown = render.escaped_json if sys.stdout.isatty() else str
+        sys.stdout.writelines(f"{shown(document)}\n" for document in found.documents)
         return
     voice.show(found.to_dict(), render.preview_blocks)
 
@@ -396,7 +398,10 @@ def _change_of(arguments: dict[str, Any]) -> dict[str, Any]:
     import getpass
     import uuid
 
-    actor = arguments["actor"] or getpass.getuser()
+    try:
+        actor = arguments["actor"] or getpass.getuser()
+    except (KeyError, OSError):
+        raise click.UsageError("this system has no name for you: give --actor NAME") from None
     return {**arguments, "actor": actor, "request_id": str(uuid.uuid4())}
 
 
@@ -533,7 +538,7 @@ def _model(voice: Voice, action: str, file: Path | None) -> None:
         click.argument("line_id", metavar="[N]", type=int, required=False),
     ),
 )
-def _quarantine(voice: Voice, action: str, line_id: int | None) -> None:
+def _quarantine(voice: Voice, action: str, line_id: int | None) -> int:
     """List, show, retry or discard lines that could not be accepted."""
     from chatproc import pipeline
 
@@ -541,16 +546,19 @@ def _quarantine(voice: Voice, action: str, line_id: int | None) -> None:
     if action == "list":
         lines = [line.to_dict() for line in pipeline.quarantine(config)]
         voice.show({"lines": lines}, render.quarantine_blocks)
-        return
+        return 0
     if line_id is None:
         raise click.UsageError(f"`quarantine {action}` needs the number of a line")
     if action == "show":
         voice.show(pipeline.quarantined_line(config, line_id).to_dict(), render.line_blocks)
-    elif action == "retry":
-        voice.show(pipeline.retry_quarantined(config, line_id), render.answer_blocks)
-    else:
-        pipeline.discard_quarantined(config, line_id)
-        voice.show({"id": line_id, "state": "discarded"}, render.answer_blocks)
+        return 0
+    if action == "retry":
+        answer = pipeline.retry_quarantined(config, line_id)
+        voice.show(answer, render.answer_blocks)
+        return _PART_DONE if answer["outcome"] == "refused" else 0
+    pipeline.discard_quarantined(config, line_id)
+    voice.show({"id": line_id, "outcome": "discarded"}, render.answer_blocks)
+    return 0
 
 
 # ── the program ────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from chatproc.pipeline import Progress
+    from chatproc.results import Progress
 
 _PATIENCE = 1.0
 _LINE_EVERY = 10.0

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,7 +75,19 @@ def json_text(document: Document) -> str:
         >>> json_text({"title": "报告\u202e"})
         '{"title": "报告\\u202e"}'
     """
-    text = json.dumps(document, ensure_ascii=False)
+    return escaped_json(json.dumps(document, ensure_ascii=False))
+
+
+def escaped_json(text: str) -> str:
+    r"""JSON text that says the same, with what a terminal could obey written as escapes.
+
+    Args:
+        text: Valid JSON.
+
+    Example:
+        >>> escaped_json('"\u202e"')
+        '"\\u202e"'
+    """
     return re.sub("[\u2028\u2029]", _escaped, _UNSEEN.sub(_escaped, text))
 
 
@@ -152,7 +165,8 @@ _STYLES = {
     "ok": "green",
     "note": "yellow",
     "broken": "bold red",
-    "accepted": "green",
+    "done": "green",
+    "conflict": "yellow",
     "failed": "red",
 }
 
@@ -196,8 +210,10 @@ def _show_on_terminal(blocks: Iterable[Block]) -> None:
 # ── documents ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _counts(counts: Mapping[str, object] | None) -> str:
-    return ", ".join(f"{count} {name}" for name, count in (counts or {}).items()) or "none"
+def _counts(counts: Mapping[str, object]) -> str:
+    """The numbers of a mapping in words; lists in it are shown elsewhere, what is not known is left out."""
+    numbers = {name: count for name, count in counts.items() if isinstance(count, (int, float)) and count}
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in numbers.items()) or "nothing"
 
 
 def _place(conversation: Mapping[str, Any]) -> str:
@@ -215,7 +231,6 @@ def _oversized(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def status_blocks(document: Document) -> list[Block]:
     """What `status` shows."""
-    last = document["last_round"]
     facts: list[tuple[str, object]] = [
         ("messages", f"{document['messages']} in {document['conversations']} conversations"),
         ("events", document["events"]),
@@ -224,9 +239,19 @@ def status_blocks(document: Document) -> list[Block]:
         ("forks", document["forks"]),
         ("quarantined", document["quarantined"]),
         ("outbox", document["outbox"]),
-        ("last round", _counts(last) if isinstance(last, dict) else last),
     ]
-    return [Facts(facts), _oversized(document["oversized"])]
+    return [Facts([*facts, *_last_round(document["last_round"])]), _oversized(document["oversized"])]
+
+
+def _last_round(last: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+    if last is None:
+        return [("last round", "none yet")]
+    began = datetime.fromtimestamp(last["started"]).astimezone().isoformat(" ", "seconds")
+    report = last["report"]
+    if report is None:
+        return [("last round", f"began {began} and did not end")]
+    told = f"{began}: {_counts(report['groups'])}; {report['tasks']} tasks"
+    return [("last round", told), ("pending groups then", report["pending"])]
 
 
 def preview_blocks(document: Document) -> list[Block]:
@@ -247,7 +272,8 @@ def preview_blocks(document: Document) -> list[Block]:
     return [
         Table(columns, rows, title="next groups"),
         _oversized(document["oversized"]),
-        Facts([("pending groups", document["pending"])]),
+        _unreadable(document["ingest"]),
+        Facts([("new input", _counts(document["ingest"])), ("pending groups", document["pending"])]),
     ]
 
 
@@ -260,7 +286,7 @@ def round_blocks(document: Document) -> list[Block]:
             _place(group["conversation"]),
             group["messages"],
             group["outcome"],
-            group["tasks"] if isinstance(group["tasks"], int) else len(group["tasks"]),
+            len(group["tasks"]),
             group["reason"],
         )
         for group in round_["groups"]
@@ -268,15 +294,28 @@ def round_blocks(document: Document) -> list[Block]:
     return [
         Table(("group", "conversation", "messages", "outcome", "tasks", "reason"), rows, title="groups"),
         _oversized(round_["oversized"]),
+        _unreadable(ingest),
         Facts(
             [
                 ("ingest", _counts(ingest)),
                 ("usage", _counts(round_["usage"])),
                 ("pending groups", round_["pending"]),
-                ("export", _counts(export)),
+                *_export_facts(export),
             ]
         ),
     ]
+
+
+def _unreadable(ingest: Mapping[str, Any]) -> Table:
+    rows = [(file["file"], file["error"]) for file in ingest["unreadable"]]
+    return Table(("file", "error"), rows, title="files that could not be read")
+
+
+def _export_facts(export: Mapping[str, Any]) -> list[tuple[str, object]]:
+    facts: list[tuple[str, object]] = [("exported", f"{export['events']} events in {export['files']} files")]
+    if export["waiting"] or export["error"]:
+        facts.append(("waiting for export", f"{export['waiting']} events: {export['error']}"))
+    return facts
 
 
 def tasks_blocks(document: Document) -> list[Block]:
@@ -294,10 +333,7 @@ def _due(task: Mapping[str, Any]) -> object:
 
 
 def _owner(task: Mapping[str, Any]) -> str:
-    owner = task["owner"]
-    conversation = owner["conversation"]
-    name = conversation.get("name") or conversation["id"] if isinstance(conversation, dict) else conversation
-    return f"{owner['platform']} {name}"
+    return _place({"platform": task["owner"]["platform"], **task["owner"]["conversation"]})
 
 
 def task_blocks(document: Document) -> list[Block]:
@@ -309,7 +345,8 @@ def task_blocks(document: Document) -> list[Block]:
         ("title", task["title"]),
         ("event", task["event"]),
         ("status", f"{task['status']} (by {task['status_by']})"),
-        ("priority", f"{task['priority']} (by {task['priority_by']}): {task['priority_reason']}"),
+        ("priority", f"{task['priority']} (by {task['priority_by']})"),
+        ("because", task["priority_reason"]),
         ("start", time["start"]),
         ("due", time["due"]),
         ("as written", time["original"]),
@@ -320,21 +357,23 @@ def task_blocks(document: Document) -> list[Block]:
     steps = [(f"step {number}", step) for number, step in enumerate(task["action_steps"], 1)]
     sources = [_source(source) for source in task["sources"]]
     history = [
-        (entry["revision"], entry["emitted_at"], entry.get("by"), entry["task"]["status"], entry["why"])
-        for entry in document.get("history") or ()
+        (entry["revision"], entry["at"], entry["actor"], entry["task"]["status"], entry["why"])
+        for entry in document.get("history", ())
     ]
-    columns = ("revision", "when", "by", "status", "why")
-    return [Facts([*facts, *steps]), *sources, Table(columns, history, title="history")]
+    columns = ("revision", "when", "who", "status", "why")
+    known = [(name, value) for name, value in (*facts, *steps) if value]
+    return [Facts(known), *sources, Table(columns, history, title="history")]
 
 
 def _person(person: Mapping[str, Any]) -> str:
-    return f"{person['name']} ({person['role']})" if person.get("role") else str(person["name"])
+    return f"{person['name']} ({person['role']})" if person["role"] else str(person["name"])
 
 
 def _source(source: Mapping[str, Any]) -> Prose:
-    sender = source.get("sender_name") or source.get("sender_id") or "?"
-    attachments = [f"attachment: {part.get('name') or part.get('id')}" for part in source["attachments"]]
-    return Prose(f"{source['sent_at_local']}  {sender}", source["text"], attachments)
+    sender = source["sender"]["name"] or source["sender"]["id"] or "unknown sender"
+    place = _place({"platform": source["platform"], **source["conversation"]})
+    attachments = [f"attachment: {part['name'] or part['id']}" for part in source["attachments"]]
+    return Prose(f"{source['sent_at_local']}  {place}  {sender}", source["text"], attachments)
 
 
 def event_blocks(document: Document) -> list[Block]:
@@ -346,12 +385,7 @@ def event_blocks(document: Document) -> list[Block]:
 
 def export_blocks(document: Document) -> list[Block]:
     """What `export` shows."""
-    return [Facts([("events", document["events"]), ("waiting", document["waiting"])]), _files(document)]
-
-
-def _files(document: Document) -> Table:
-    files = document["files"]
-    return Table(("file",), [(file,) for file in files] if isinstance(files, list) else [(files,)])
+    return [Facts(_export_facts(document))]
 
 
 def quarantine_blocks(document: Document) -> list[Block]:
@@ -379,7 +413,8 @@ def import_blocks(document: Document) -> list[Block]:
         ("time zone assumed", document["timezone_assumed"]),
     ]
     rows = [(f"{line['file']}:{line['line']}", line["text"]) for line in document["not_understood"]]
-    return [Facts(facts), _files(document), Table(("where", "text"), rows, title="not understood")]
+    files = Table(("batch",), [(file,) for file in document["files"]])
+    return [Facts(facts), files, Table(("where", "text"), rows, title="not understood")]
 
 
 def init_blocks(document: Document) -> list[Block]:

@@ -26,7 +26,7 @@ _RUN = re.compile(
 )
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|.)", re.DOTALL)
-_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|:\s*([^\s"\[{][^,\n}]*)', re.DOTALL)
+_STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|:\s*([^\s",:\[\]{}][^",\n}]*)', re.DOTALL)
 # Raw control characters inside strings are common in exports and hurt nobody.
 _LENIENT = json.JSONDecoder(strict=False)
 _BARE_VALUE = re.compile(r"\s*(?:true|false|null|-?\d[\d.eE+-]*)\s*")

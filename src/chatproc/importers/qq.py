@@ -409,7 +409,7 @@ def _forward_lines(data: dict[str, Any], depth: int) -> list[str]:
         name = _string(message.get("senderName")) or _string(sender.get("name")) or _string(sender.get("uin"))
         time = _string(message.get("time"))
         head = f"{name} ({time})" if time else name
-        lines.append(f"{indent}{head}: {_inner_text(message, depth + 1)}")
+        lines.append(f"{indent}{head}: {_inner_text(message, depth + 1).lstrip()}")
     return lines
 
 

@@ -82,7 +82,8 @@ pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Inge
     let mut intake = Intake::default();
     let mut done = 0;
     for batch in batches {
-        let read = read_into_store(store, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
+        let read =
+            read_into_store(store, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
         done += batch.remaining();
         note(&mut report, &batch, input, read)?;
     }
@@ -98,7 +99,8 @@ pub fn look(conn: Option<&Connection>, input: &Input, watch: Watch<'_>) -> Resul
     let mut intake = Intake::default();
     let mut done = 0;
     for batch in batches {
-        let read = read_into_memory(conn, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
+        let read =
+            read_into_memory(conn, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
         done += batch.remaining();
         note(&mut report, &batch, input, read)?;
     }

@@ -107,7 +107,7 @@ fn remembered(view: &View) -> Result<String> {
     let limit = if view.grouping == Grouping::Session { view.limit } else { 0 };
     let carry = if view.grouping == Grouping::Session { view.carry } else { 0 };
     let gap = if view.grouping == Grouping::Sql { 0 } else { view.gap };
-    Ok(serde_json::to_string(&View { limit, carry, gap, ..*view })?)
+    Ok(serde_json::to_string(&View { gap, carry, limit, ..*view })?)
 }
 
 /// Segments every conversation that changed, and says of each segment what it waits for.
@@ -172,8 +172,7 @@ fn standing(
     }
     let sql = "SELECT reason FROM failures WHERE content_fp = ?1 AND settings_fp = ?2";
     let mut query = conn.prepare_cached(sql)?;
-    let failure: Option<String> =
-        query.query_row([content_fp, settings_fp], |row| row.get(0)).optional()?;
+    let failure: Option<String> = query.query_row([content_fp, settings_fp], |row| row.get(0)).optional()?;
     Ok((if failure.is_some() { "failed" } else { "pending" }, failure))
 }
 
@@ -183,7 +182,8 @@ fn done(conn: &Connection, content_fp: &[u8; 32], settings_fp: &[u8; 32]) -> Res
 }
 
 fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
-    let sql = "SELECT message, segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
+    let sql =
+        "SELECT message, segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
                  digest FROM messages WHERE conversation = ?1";
     let mut query = conn.prepare_cached(sql)?;
     let rows = query.query_map([conversation], |row| {
@@ -245,7 +245,16 @@ fn resegment(
         let subject = segment.subject_at.is_some();
         let (status, failure) = standing(transaction, &segment.content_fp, settings_fp, subject, fits)?;
         let first = segment.members.first().map(|&at| &slim[at]);
-        let number = insert(transaction, conversation, &segment, first, status, failure, &members, &carried)?;
+        let number = insert(
+            transaction,
+            conversation,
+            &segment,
+            first,
+            status,
+            failure.as_deref(),
+            &members,
+            &carried,
+        )?;
         for &at in &segment.members {
             if slim[at].segment != Some(number)
                 && let Some(message) = stored_number(&slim[at].member)
@@ -302,7 +311,7 @@ fn insert(
     segment: &Segment,
     first: Option<&Slim>,
     status: &str,
-    failure: Option<String>,
+    failure: Option<&str>,
     members: &str,
     carried: &str,
 ) -> Result<i64> {
@@ -362,14 +371,19 @@ pub fn pending(
     let mut by_place: BTreeMap<Place, Vec<Candidate>> = BTreeMap::new();
     let mut again: HashSet<Place> = HashSet::new();
     if let Some(intake) = fresh {
-        for touched in intake.messages.values().filter(|touched| touched.resegment || touched.left.is_some()) {
+        for touched in intake.messages.values().filter(|touched| touched.resegment || touched.left.is_some())
+        {
             again.insert(touched.message.place.clone());
             again.extend(touched.left.clone());
         }
     }
     if let Some(conn) = conn {
         let current = meta::<String>(conn, "view")?.as_deref() == Some(&remembered(&view)?);
-        let sql = if current { "SELECT * FROM conversations WHERE dirty = 1" } else { "SELECT * FROM conversations" };
+        let sql = if current {
+            "SELECT * FROM conversations WHERE dirty = 1"
+        } else {
+            "SELECT * FROM conversations"
+        };
         let mut query = conn.prepare(sql)?;
         let stale = query.query_map([], place_of)?;
         for place in stale {

@@ -48,14 +48,18 @@ fn told_by(event: &Event<'_>) -> Merged {
         files: event
             .attachments
             .iter()
-            .map(|file| Facts { size: file.size, sha256: file.sha256.as_ref().map(|hash| hash.as_ref().to_owned()) })
+            .map(|file| Facts {
+                size: file.size,
+                sha256: file.sha256.as_ref().map(|hash| hash.as_ref().to_owned()),
+            })
             .collect(),
     }
 }
 
 /// A stored line, read again.
 pub fn stored_event(raw: &[u8]) -> Result<Event<'_>> {
-    read_event(raw).map_err(|refusal| Error::Invalid(format!("a stored line is damaged: {}", refusal.explanation)))
+    read_event(raw)
+        .map_err(|refusal| Error::Invalid(format!("a stored line is damaged: {}", refusal.explanation)))
 }
 
 /// What is known of a stored message's attachments.
@@ -189,7 +193,8 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
     let mut touched: Vec<Touched> = slice.messages.into_values().filter(|touched| touched.changed).collect();
     // New rows lie together by conversation and time, as planning and people read them.
     touched.sort_by(|a, b| {
-        let order = |touched: &Touched| (numbers.get(&touched.message.place).copied(), touched.message.sent_at);
+        let order =
+            |touched: &Touched| (numbers.get(&touched.message.place).copied(), touched.message.sent_at);
         order(a).cmp(&order(b)).then_with(|| a.message.key.cmp(&b.message.key))
     });
     let mut rows = HashMap::with_capacity(touched.len());
@@ -217,9 +222,14 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
         let sql = "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
         let line = i64::try_from(delivery.line).unwrap_or(i64::MAX);
         let revision = revision_number(delivery.revision);
-        transaction
-            .prepare_cached(sql)?
-            .execute(params![delivery.key, delivery.hash, message, revision, file, line])?;
+        transaction.prepare_cached(sql)?.execute(params![
+            delivery.key,
+            delivery.hash,
+            message,
+            revision,
+            file,
+            line
+        ])?;
     }
     for refused in &slice.refused {
         super::quarantine::hold(transaction, refused)?;
@@ -263,11 +273,7 @@ fn conversation_numbers<'t>(
     Ok(numbers)
 }
 
-fn conversation_number(
-    conn: &Connection,
-    numbers: &mut HashMap<Place, i64>,
-    place: &Place,
-) -> Result<i64> {
+fn conversation_number(conn: &Connection, numbers: &mut HashMap<Place, i64>, place: &Place) -> Result<i64> {
     if let Some(number) = numbers.get(place) {
         return Ok(*number);
     }
@@ -286,12 +292,9 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
 
 fn write_message(transaction: &Transaction<'_>, message: &Message, conversation: i64) -> Result<i64> {
     let event = stored_event(&message.raw)?;
-    let merged = Merged {
-        rules: message.rules.clone(),
-        files: message.facts.iter().map(Facts::from).collect(),
-    };
     let merged =
-        if merged == told_by(&event) { None } else { Some(serde_json::to_string(&merged)?) };
+        Merged { rules: message.rules.clone(), files: message.facts.iter().map(Facts::from).collect() };
+    let merged = if merged == told_by(&event) { None } else { Some(serde_json::to_string(&merged)?) };
     let link = message.link.as_ref();
     let origin = match link {
         Some(link) if (link.revision, &link.told) != (message.revision, &message.told) => {
@@ -337,9 +340,12 @@ fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower
     let files: Vec<Facts> = lower.facts.iter().map(Facts::from).collect();
     let files = if files.is_empty() { None } else { Some(serde_json::to_string(&files)?) };
     let sql = "INSERT OR REPLACE INTO revisions VALUES(?1, ?2, ?3, ?4)";
-    transaction
-        .prepare_cached(sql)?
-        .execute(params![message, revision_number(revision), lower.content, files])?;
+    transaction.prepare_cached(sql)?.execute(params![
+        message,
+        revision_number(revision),
+        lower.content,
+        files
+    ])?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod messages;
 pub mod outbox;
 pub mod quarantine;
+pub mod rounds;
 pub mod search;
 mod sources;
 pub mod status;

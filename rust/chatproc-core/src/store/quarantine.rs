@@ -102,13 +102,15 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
     };
     store.write(|transaction| {
         // Set aside first, so that the line does not meet itself as one that was refused.
-        transaction.execute("UPDATE quarantine SET identity = zeroblob(32), event = NULL WHERE id = ?1", [id])?;
+        transaction
+            .execute("UPDATE quarantine SET identity = zeroblob(32), event = NULL WHERE id = ?1", [id])?;
         let mut intake = Intake::default();
         let spot = Spot { file: line.file, line: line.line, offset: line.offset };
         let verdict = intake.line(&Stored(transaction), &raw, spot)?;
         if verdict == Verdict::Refused {
             let refused = intake.refused.remove(0);
-            let sql = "UPDATE quarantine SET identity = ?2, event = ?3, reason = ?4, explanation = ?5, raw = ?6
+            let sql =
+                "UPDATE quarantine SET identity = ?2, event = ?3, reason = ?4, explanation = ?5, raw = ?6
                        WHERE id = ?1";
             let reason = refused.reason.as_str().to_owned();
             let row = params![id, refused.identity, refused.event, reason, refused.explanation, refused.raw];

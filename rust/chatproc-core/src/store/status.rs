@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::revision::Place;
-use crate::store::{meta, outbox, quarantine};
+use crate::store::{meta, outbox, quarantine, rounds};
 
 /// A conversation's name and when it was told.
 pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, i64)>> {
@@ -34,7 +34,7 @@ pub fn status(conn: &Connection) -> Result<Value> {
         "pending_segments": count(
             "SELECT count(*) FROM segments WHERE status IN ('pending', 'failed')",
         )?,
-        "last_round": last_round(conn)?,
+        "last_round": rounds::last(conn)?,
         "connections": [],
     }))
 }
@@ -78,7 +78,8 @@ fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, Value>> {
         counts.insert(outcome.to_owned(), json!(sum));
     };
     let mut placed = 0;
-    let mut query = conn.prepare_cached("SELECT status, system, recalled, history, live, cited FROM coverage")?;
+    let mut query =
+        conn.prepare_cached("SELECT status, system, recalled, history, live, cited FROM coverage")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let status: String = row.get(0)?;
@@ -118,16 +119,4 @@ fn oversized(conn: &Connection) -> Result<Vec<Value>> {
         }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-fn last_round(conn: &Connection) -> Result<Value> {
-    let sql = "SELECT started, ended, report FROM rounds ORDER BY round DESC LIMIT 1";
-    let round = conn.query_row(sql, [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Option<String>>(2)?))
-    });
-    let Some((started, ended, report)) = round.optional()? else { return Ok(Value::Null) };
-    let report: Value = report.map_or(Ok(Value::Null), |report| serde_json::from_str(&report))?;
-    Ok(json!({
-        "started": crate::document::seconds(started), "ended": ended.map(crate::document::seconds), "report": report,
-    }))
 }
