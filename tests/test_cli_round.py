@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sse
+from tests import sse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 PROGRAM = [sys.executable, "-c", "from chatproc.cli import main; main()"]
@@ -48,7 +47,10 @@ class Project:
         self.configure()
 
     def configure(self, agent: str = "") -> None:
-        text = f'[input]\npaths = ["in/*.jsonl"]\nsettle_seconds = 0\n[rules]\nfile = "rules.md"\n[agent]\n{agent}'
+        text = (
+            '[input]\npaths = ["in/*.jsonl"]\nsettle_seconds = 0\n[rules]\nfile = "rules.md"\n[agent]\n'
+            + agent
+        )
         (self.root / "processor.toml").write_text(text, encoding="utf-8")
 
     def serve(self, server: sse.ModelServer) -> None:
@@ -89,13 +91,13 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def finished(project: Project) -> Iterator[Project]:
+def finished(project: Project) -> Project:
     """A project with one task, published."""
     project.write(*(event(number, text) for number, text in enumerate(TEXTS)))
     with sse.ModelServer(sse.one_task_each) as server:
         project.serve(server)
         project.call("once")
-    yield project
+    return project
 
 
 def test_reading_commands_without_a_store_are_empty_and_create_nothing(project: Project) -> None:
@@ -204,7 +206,7 @@ def test_what_a_user_decides_is_published_with_who_and_why(finished: Project) ->
 
 def test_an_interrupted_round_is_130_and_its_group_stays_pending(project: Project) -> None:
     project.write(event(0, TEXTS[0]))
-    with sse.ModelServer([sse.stream({"content": "x"}).then("hang")]) as server:
+    with sse.ModelServer([sse.EMPTY.then("hang")]) as server:
         project.serve(server)
         running = project.start("once")
         assert server.arrived.wait(60)
@@ -217,7 +219,7 @@ def test_an_interrupted_round_is_130_and_its_group_stays_pending(project: Projec
 
 def test_a_second_round_at_the_same_time_is_4_and_says_who_holds_the_store(project: Project) -> None:
     project.write(event(0, TEXTS[0]))
-    with sse.ModelServer([sse.stream({"content": "x"}).then("hang")]) as server:
+    with sse.ModelServer([sse.EMPTY.then("hang")]) as server:
         project.serve(server)
         first = project.start("once")
         assert server.arrived.wait(60)
@@ -246,3 +248,17 @@ def test_no_key_is_ever_shown(project: Project) -> None:
     for file in project.root.rglob("*"):
         if file.is_file() and file.name != "key":
             assert key.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize(("date", "code"), [("2026-07-01T10:00:00", 0), ("some day", 3)])
+def test_an_import_is_3_when_something_was_not_understood(project: Project, date: str, code: int) -> None:
+    message = {"id": 1, "type": "message", "date": date, "from": "a", "from_id": "user1", "text": "x"}
+    export = {"name": "x", "type": "personal_chat", "id": 1, "messages": [message]}
+    (project.root / "result.json").write_text(json.dumps(export))
+    document = project.document("import", "telegram", "result.json", code=code)
+    assert len(document["not_understood"]) == (1 if code else 0)
+    names = {"files", "messages", "edits", "recalls", "attachments", "not_understood", "timezone_assumed"}
+    assert names <= set(document)
+    assert [
+        file for file in document["files"] if not file.startswith(str(project.root / "data/import"))
+    ] == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -303,6 +305,77 @@ def test_a_long_export_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> 
         return peak_bytes
 
     assert peak(6000) < peak(1500) + (1 << 20)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("form", "path"), [EXPORTS[0], ("telegram", SAMPLES / "telegram/edge.json")])
+def test_a_damaged_export_is_refused_or_read_in_part_and_never_breaks_the_import(
+    form: str, path: Path, seed: int, tmp_path: Path
+) -> None:
+    """Bytes lost, doubled or changed: valid events or a plain refusal."""
+    chance = random.Random(seed)  # noqa: S311 - damage, no secrets
+    damaged = bytearray(path.read_bytes())
+    for _ in range(chance.randint(1, 8)):
+        place = chance.randrange(len(damaged))
+        width = chance.randint(0, 12)
+        filler = chance.choice(
+            [b"", b"null", b'"', b"{", b"]", b"-1", b"\\", b"\xff", b"[[", b"1e999", b"true"]
+        )
+        damaged[place : place + width] = filler
+    export = tmp_path / path.name
+    export.write_bytes(bytes(damaged))
+    try:
+        report = import_chats(form, [export], out=tmp_path / "out")
+    except ConfigError:
+        return
+    lines = Path(report.files[0]).read_bytes().splitlines(keepends=True)
+    assert plan_events(lines).counts["accepted"] == len(lines) == report.messages
+
+
+STRANGE: list[Any] = [
+    None,
+    True,
+    -1,
+    1e300,
+    "",
+    "\ud800",
+    2**70,
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": []},
+    {"type": {}},
+]
+
+
+def replace_somewhere(value: Any, chance: random.Random) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with something in it, or itself, replaced by something strange."""
+    if value and isinstance(value, (dict, list)) and chance.random() < 0.9:
+        place = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        value[place] = replace_somewhere(value[place], chance)
+        return value
+    return copy.deepcopy(chance.choice(STRANGE))
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [EXPORTS[0], ("telegram", SAMPLES / "telegram/edge.json"), ("qq-qce", DEMO / "qq/group_730002026.json")],
+)
+def test_values_of_strange_types_never_break_the_import(
+    form: str, path: Path, seed: int, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - damage, no secrets
+    document = json.loads(path.read_text("utf-8"))
+    for _ in range(4):
+        place = chance.randrange(len(document["messages"]))
+        document["messages"][place] = replace_somewhere(document["messages"][place], chance)
+    export = tmp_path / path.name
+    export.write_text(json.dumps(document))
+    report = import_chats(form, [export], out=tmp_path / "out")
+    lines = Path(report.files[0]).read_bytes().splitlines(keepends=True)
+    assert plan_events(lines).counts["accepted"] == len(lines) == report.messages
 
 
 def test_importers_load_no_heavy_library() -> None:

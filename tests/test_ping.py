@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sse
 from chatproc.agent.ping import Ping, _told_context, ping_endpoint
 from chatproc.config import AgentConfig
 from chatproc.errors import ModelError
+from tests import sse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

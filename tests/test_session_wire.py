@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -433,19 +434,17 @@ def test_calls_come_back_whole_from_any_fragments(
 ) -> None:
     reply = Reply()
     for number, arguments in enumerate(wanted):
-        rest = json.dumps(arguments)
-        begun = False
-        while rest or not begun:
-            size = data.draw(st.integers(0, len(rest)))
-            piece: dict[str, Any] = {"function": {"arguments": rest[:size]}}
+        text = json.dumps(arguments)
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+        for at, (start, end) in enumerate(pairwise([0, *cuts, len(text)])):
+            piece: dict[str, Any] = {"function": {"arguments": text[start:end]}}
             if told_by != "id":
                 piece["index"] = number
-            if told_by != "index" and (not begun or data.draw(st.booleans())):
+            if told_by != "index" and (at == 0 or data.draw(st.booleans())):
                 piece["id"] = f"call_{number}"
-            if not begun or data.draw(st.booleans()):
+            if at == 0 or data.draw(st.booleans()):
                 piece["function"]["name"] = f"tool_{number}"
             reply.feed(chunk({"tool_calls": [piece]}))
-            begun, rest = True, rest[size:]
     assert [call.name for call in reply.calls] == [f"tool_{number}" for number in range(len(wanted))]
     assert [json.loads(call.arguments) for call in reply.calls] == wanted
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from chatproc.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from chatproc.agent.client import Endpoint
     from chatproc.agent.session import SessionResult
@@ -176,7 +176,7 @@ async def _work(config: Config, rules: Rules, writer: _Writer, plan: Json, progr
         worker = _Worker(config, rules, writer, endpoint, done, progress)
         places: dict[str, list[asyncio.Task[None]]] = {}
         room = asyncio.Semaphore(config.agent.concurrency)
-        async with asyncio.TaskGroup() as group:
+        async with _first_error(), asyncio.TaskGroup() as group:
             for batch in plan["batches"]:
                 names = [repr(worker.outcomes[group_id]["conversation"]) for group_id in batch]
                 before = [task for name in names for task in places.get(name, [])]
@@ -184,6 +184,18 @@ async def _work(config: Config, rules: Rules, writer: _Writer, plan: Json, progr
                 for name in names:
                     places.setdefault(name, []).append(task)
     return done
+
+
+@asynccontextmanager
+async def _first_error() -> AsyncIterator[None]:
+    """What stopped a round is one error for its caller, whichever session met it."""
+    try:
+        yield
+    except BaseExceptionGroup as errors:
+        first: BaseException = errors
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
 
 
 class _Worker:

@@ -234,19 +234,21 @@ pub struct Refusal {
     pub explanation: String,
     /// The same for the same refused event or, where no event can be made out, the same bytes.
     pub identity: Fingerprint,
+    /// Whether an event could be made out: only such a line is the same one wherever it stands.
+    pub of_event: bool,
 }
 
 impl Refusal {
     /// Refuses a line that holds an event with this hash.
     #[must_use]
     pub fn of_event(reason: Reason, explanation: String, event_hash: &Fingerprint) -> Self {
-        Self { reason, explanation, identity: sha256(&[b"event\0", event_hash]) }
+        Self { reason, explanation, identity: sha256(&[b"event\0", event_hash]), of_event: true }
     }
 
     /// Refuses bytes in which no event can be made out.
     #[must_use]
     pub fn of_bytes(reason: Reason, explanation: String, bytes: &[u8]) -> Self {
-        Self { reason, explanation, identity: sha256(&[b"raw\0", bytes]) }
+        Self { reason, explanation, identity: sha256(&[b"raw\0", bytes]), of_event: false }
     }
 }
 
@@ -384,7 +386,7 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn new(members: Vec<Member<'a>>) -> Self {
         let mut fields = Self::default();
-        for (key, value) in members {
+        for Member { key, value, .. } in members {
             let field = match &*key {
                 "schema" => &mut fields.schema,
                 "event_id" => &mut fields.event_id,
@@ -511,7 +513,7 @@ impl<'a> Fields<'a> {
 
 /// False for an object without an id; what is no object has another fault.
 fn may_have_id(value: &Value<'_>) -> bool {
-    !matches!(value, Value::Object(members) if members.iter().all(|(key, _)| key != "id"))
+    !matches!(value, Value::Object(members) if members.iter().all(|member| member.key != "id"))
 }
 
 /// Of an optional field null and absent are one.
@@ -623,7 +625,7 @@ struct Conversation<'a> {
 
 fn read_conversation(value: Value<'_>) -> Checked<Conversation<'_>> {
     let (mut id, mut name, mut sort) = (None, None, None);
-    for (key, value) in object("", value, "an object")? {
+    for Member { key, value, .. } in object("", value, "an object")? {
         match &*key {
             "id" => id = Some(value),
             "name" => name = Some(value),
@@ -647,7 +649,7 @@ struct Sender<'a> {
 
 fn read_sender(value: Value<'_>) -> Checked<Sender<'_>> {
     let (mut id, mut name, mut role) = (None, None, None);
-    for (key, value) in object("", value, "an object")? {
+    for Member { key, value, .. } in object("", value, "an object")? {
         match &*key {
             "id" => id = Some(value),
             "name" => name = Some(value),
@@ -665,7 +667,7 @@ fn read_sender(value: Value<'_>) -> Checked<Sender<'_>> {
 fn read_mention(value: Value<'_>) -> Checked<Mention<'_>> {
     const WANTED: &str = "{\"all\":true} or an object with id or name";
     let (mut all, mut id, mut name) = (None, None, None);
-    for (key, value) in object("", value, WANTED)? {
+    for Member { key, value, .. } in object("", value, WANTED)? {
         match &*key {
             "all" => all = Some(value),
             "id" => id = Some(value),
@@ -674,9 +676,8 @@ fn read_mention(value: Value<'_>) -> Checked<Mention<'_>> {
         }
     }
     let all = match present(all) {
-        None => false,
+        None | Some(Value::False) => false,
         Some(Value::True) => true,
-        Some(Value::False) => false,
         Some(other) => return Err(Wrong::bad("all", &other, "true, false or null")),
     };
     let mention = Mention { all, id: optional_text("id", id)?, name: optional_text("name", name)? };
@@ -690,7 +691,7 @@ fn read_mention(value: Value<'_>) -> Checked<Mention<'_>> {
 fn read_attachment(value: Value<'_>) -> Checked<Attachment<'_>> {
     let (mut id, mut name, mut mime, mut size, mut sha256, mut path, mut state) =
         (None, None, None, None, None, None, None);
-    for (key, value) in object("", value, "an object")? {
+    for Member { key, value, .. } in object("", value, "an object")? {
         match &*key {
             "id" => id = Some(value),
             "name" => name = Some(value),
@@ -715,7 +716,7 @@ fn read_attachment(value: Value<'_>) -> Checked<Attachment<'_>> {
 
 fn read_sequence(value: Value<'_>) -> Checked<Sequence<'_>> {
     let (mut index, mut predecessor) = (None, None);
-    for (key, value) in object("", value, "an object or null")? {
+    for Member { key, value, .. } in object("", value, "an object or null")? {
         match &*key {
             "index" => index = present(Some(value)),
             "predecessor" => predecessor = Some(value),
@@ -736,7 +737,7 @@ fn read_sequence(value: Value<'_>) -> Checked<Sequence<'_>> {
 /// Reads the rules of a selection; its window is free.
 fn read_selection(value: Value<'_>) -> Checked<Vec<Cow<'_, str>>> {
     let members = object("", value, "an object or null")?;
-    let rules = members.into_iter().find(|(key, _)| key == "rules").map(|(_, rules)| rules);
+    let rules = members.into_iter().find(|member| member.key == "rules").map(|member| member.value);
     list("rules", rules, |rule| match rule {
         Value::String(rule) => Ok(rule),
         other => Err(Wrong::bad("", &other, "a string")),
@@ -821,7 +822,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value<'_>, shape: Shape) {
 fn write_object(out: &mut Vec<u8>, members: &[Member<'_>], shape: Shape) {
     out.push(b'{');
     let start = out.len();
-    for (key, value) in members {
+    for Member { key, value, .. } in members {
         let (absent, inner) = defined(shape, key);
         if absent.is(value) {
             continue;

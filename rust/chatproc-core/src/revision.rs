@@ -294,9 +294,8 @@ impl Intake {
 
     /// Notes a line that was longer than `limit` bytes and was skipped unread.
     pub fn too_long(&mut self, known: &dyn Known, spot: Spot, length: u64, limit: u64) -> Result<Verdict> {
-        let place = [b"long\0", spot.file.as_bytes(), &spot.offset.to_le_bytes(), &length.to_le_bytes()];
         let explanation = format!("the line has {length} bytes, input.max_line_bytes allows {limit}");
-        let refusal = Refusal::of_bytes(Reason::TooLong, explanation, &place.concat());
+        let refusal = Refusal::of_bytes(Reason::TooLong, explanation, &length.to_le_bytes());
         self.refuse(known, refusal, None, None, spot, length)
     }
 
@@ -357,13 +356,14 @@ impl Intake {
         length: u64,
     ) -> Result<Verdict> {
         self.counts.lines += 1;
-        if self.identities.contains(&refusal.identity) || known.refused(&refusal.identity)? {
+        let identity = identity_of(&refusal, &spot);
+        if self.identities.contains(&identity) || known.refused(&identity)? {
             self.counts.repeats += 1;
             return Ok(Verdict::Repeat);
         }
-        self.identities.insert(refusal.identity);
+        self.identities.insert(identity);
         if let Some(key) = event {
-            self.refused_events.insert(key, refusal.identity);
+            self.refused_events.insert(key, identity);
         }
         self.counts.quarantined += 1;
         self.refused.push(Refused {
@@ -371,7 +371,7 @@ impl Intake {
             length,
             reason: refusal.reason,
             explanation: refusal.explanation,
-            identity: refusal.identity,
+            identity,
             event,
             raw: raw.map(<[u8]>::to_vec),
         });
@@ -537,6 +537,14 @@ impl Touched {
         held.raw = raw;
         held.facts = facts;
     }
+}
+
+/// What tells a refused line when it comes again: an event wherever it stands, other bytes by their place.
+fn identity_of(refusal: &Refusal, spot: &Spot) -> [u8; 32] {
+    if refusal.of_event {
+        return refusal.identity;
+    }
+    fingerprint::sha256(&[&refusal.identity, &spot.line.to_le_bytes(), spot.file.as_bytes()])
 }
 
 fn link_of(event: &Event<'_>) -> Option<Link> {

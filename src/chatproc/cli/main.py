@@ -14,7 +14,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -24,6 +24,7 @@ from chatproc.errors import ChatprocError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from chatproc.check import Server
     from chatproc.cli.progress import ProgressDisplay
     from chatproc.config import Config
 
@@ -215,7 +216,7 @@ def _command(
                      help="Language of the rules."),
     ),
 )  # fmt: skip
-def _init(voice: Voice, folder: str, language: Any) -> None:  # noqa: ANN401 - a literal after click's check
+def _init(voice: Voice, folder: str, language: Literal["zh", "en"]) -> None:
     """Write configuration, rules, folders and .gitignore lines.
 
     What is there already is left as it is. --config names the file inside DIR.
@@ -235,7 +236,7 @@ def _init(voice: Voice, folder: str, language: Any) -> None:  # noqa: ANN401 - a
     voice.say("next 3: `chatproc check`, then `chatproc preview`, then `chatproc once`")
 
 
-def _say_servers(voice: Voice, servers: Sequence[Any]) -> None:
+def _say_servers(voice: Voice, servers: Sequence[Server]) -> None:
     """The lines that would choose each server; choosing stays with the person."""
     for server in servers:
         if server.chosen:

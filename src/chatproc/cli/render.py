@@ -136,6 +136,8 @@ def show(blocks: Iterable[Block]) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     return one_line(str(value)) or "-"
@@ -431,7 +433,8 @@ def check_blocks(document: Document) -> list[Block]:
     if document["ping"]:
         answers = [(name, answer) for name, answer in document["ping"]["answers"].items()]
         blocks.append(Facts(answers, title="the endpoint"))
-        blocks.append(Prose("lines that suit it, for [agent]", "\n".join(document["ping"]["lines"])))
+        lines = document["ping"]["lines"]
+        blocks.append(Prose("lines that suit it, for [agent]", "\n".join(lines) or "as it is"))
     return blocks
 
 

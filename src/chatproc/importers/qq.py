@@ -300,7 +300,7 @@ class _Chat:
         message.mentions = _mentions(elements) or _listed_mentions(_objects(content.get("mentions")))
         message.reply_to = self._reply_to(elements)
         resources = _objects(content.get("resources"))
-        media = [element for element in elements if element.get("type") in _FOLDERS]
+        media = [element for element in elements if str(element.get("type")) in _FOLDERS]
         if not media:
             # Some versions list a file here alone.
             media, resources = [{"type": item.get("type"), "data": item} for item in resources], []
@@ -423,18 +423,21 @@ def _inner_text(message: dict[str, Any], depth: int) -> str:
 
 
 def _mentions(elements: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_mention(_members(element.get("data"))) for element in elements if element.get("type") == "at"]
+    found = [_mention(_members(element.get("data"))) for element in elements if element.get("type") == "at"]
+    return [mention for mention in found if mention is not None]
 
 
 def _listed_mentions(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [_mention({**mention, "atType": 1 if mention.get("type") == "all" else 2}) for mention in listed]
+    found = [_mention({**mention, "atType": 1 if mention.get("type") == "all" else 2}) for mention in listed]
+    return [mention for mention in found if mention is not None]
 
 
-def _mention(data: dict[str, Any]) -> dict[str, Any]:
+def _mention(data: dict[str, Any]) -> dict[str, Any] | None:
     if data.get("uid") == "all" or data.get("atType") == 1:
         return {"all": True}
     identity = _identity(data.get("uin")) or _identity(data.get("uid"))
-    return {"id": identity, "name": _identity(data.get("name"))}
+    name = _identity(data.get("name"))
+    return {"id": identity, "name": name} if identity or name else None
 
 
 def _identity(value: object) -> str | None:

@@ -133,7 +133,7 @@ def _read(source: Source, reading: Reading) -> Iterator[Message]:
     current: dict[str, _Chat] = {}
     for piece in _walk(source, reading, outline=False):
         if piece.kind == "open":
-            conversation = _conversation(next(chats[piece.path]), account, source)
+            conversation = _conversation(next(chats[piece.path], {}), account, source)
             current[piece.path] = _Chat(conversation, source, reading)
         elif piece.path in _MESSAGES:
             chat = current[_MESSAGES[piece.path]]
@@ -337,7 +337,7 @@ def _mentions(parts: object) -> list[dict[str, Any]]:
         if not isinstance(part, dict):
             continue
         name = _text_or_none(part.get("text"))
-        if part.get("type") == "mention":
+        if part.get("type") == "mention" and name is not None:
             found.append({"id": None, "name": name})
         elif part.get("type") == "mention_name" and part.get("user_id"):
             found.append({"id": f"user{part['user_id']}", "name": name})

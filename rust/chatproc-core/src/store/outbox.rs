@@ -29,6 +29,7 @@ pub struct TaskEvent {
 }
 
 /// A revision to publish.
+#[allow(clippy::struct_field_names)] // a revision's number is called so everywhere
 pub(super) struct Revision<'a> {
     pub task: i64,
     pub task_id: &'a str,

@@ -39,7 +39,7 @@ CREATE TABLE events(
 ) STRICT, WITHOUT ROWID;
 
 -- Refused lines, verbatim. `identity` tells a line that comes again: SHA-256 over the event hash where
--- there is one, else over the bytes. `event`: the id that a line owns although its revision was refused.
+-- there is one, else over its bytes and its place. `event`: the id that a line owns although its revision was refused.
 -- `state`: held, accepted (by a retry), discarded.
 CREATE TABLE quarantine(
   id INTEGER PRIMARY KEY,

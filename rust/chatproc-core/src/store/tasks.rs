@@ -359,7 +359,7 @@ impl Wish {
             Self::Priority(priority) => {
                 (record.priority, record.priority_by) = (priority, By::User);
                 // The model's ground is for the model's priority.
-                record.priority_reason = note.unwrap_or_default().to_owned();
+                note.unwrap_or_default().clone_into(&mut record.priority_reason);
             }
         }
         record

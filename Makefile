@@ -1,0 +1,56 @@
+# Two commands on a fresh machine with Python 3.11+ and a Rust toolchain: `make demo` and `make test`.
+# Everything goes into .venv and target/; `make clean` takes it away again.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(abspath $(VENV))
+# The machine's own pip settings stay in force; only its chatter goes.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-slow lint build wheel bench docs-check clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: build ## Import two sample chats, let a local model find the tasks, show them with their sources.
+	$(BIN)/pip install -q '$(shell sed -nE 's/^local = \["(.*)"\]/\1/p' pyproject.toml)'
+	$(BIN)/python examples/demo/run.py
+
+test: build small-model ## Run all tests: Rust, Python, doctests.
+	cargo test -q --workspace
+	$(BIN)/python -m pytest
+
+test-slow: build small-model ## Run the long modes too.
+	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600
+
+.PHONY: small-model
+small-model: build
+	$(BIN)/python tests/fetch_small_model.py
+
+lint: build ## Check formats, lints, types and the stub.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -W ignore -m mypy.stubtest chatproc._core
+
+build: $(VENV)/.ready ## Build the package into .venv.
+	$(BIN)/maturin develop -q --release
+
+wheel: $(VENV)/.ready ## Build the wheel and the source distribution into dist/.
+	$(BIN)/maturin build -q --release --sdist --out dist
+
+bench: build ## Measure; prints the table of benches/README.md.
+	cargo bench -q -p chatproc-core
+	$(BIN)/python benches/rounds.py
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q --group dev 'maturin>=1.16,<2'
+	touch $@
+
+clean: ## Remove what was built.
+	rm -rf $(VENV) target dist
