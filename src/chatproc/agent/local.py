@@ -180,7 +180,10 @@ def _text(opened: BinaryIO) -> bytes:
     length = _number(opened, "<Q")
     if length > _LONGEST_TEXT:
         raise ValueError("a text of impossible length")
-    return opened.read(length)
+    content = opened.read(length)
+    if len(content) != length:
+        raise ValueError("cut short")
+    return content
 
 
 def _skip(opened: BinaryIO, kind: int) -> None:

@@ -8,20 +8,18 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
+use super::ledger;
 use super::search;
 use super::sources::{self, Citable};
 use super::tasks::{self, Author, Stored};
 use crate::error::{Error, Result};
 use crate::failpoint;
+use crate::fingerprint;
 use crate::task::{
     AttachmentEvidence, Basis, CitedUnit, Context, Draft, Processing, Record, Source, Status, merge,
 };
 use crate::zone::Zone;
-
-/// How much of a base32 digest an id keeps: 130 bits.
-const ID_LENGTH: usize = 26;
 
 /// A group as it was planned.
 #[derive(Clone, Debug)]
@@ -147,24 +145,6 @@ pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Commi
     tx.commit()?;
     failpoint::hit("commit.after");
     Ok(Committed { commit: number, tasks, superseded })
-}
-
-/// The id of a new task: the same group retried gives the same.
-///
-/// ```
-/// use chatproc_core::store::commit::task_id;
-/// assert_eq!(task_id(&[0; 32], 0, None), "t_t3t4jrrlxguzdynl52vvwojnfj");
-/// ```
-#[must_use]
-pub fn task_id(group_fp: &[u8; 32], position: usize, commit: Option<i64>) -> String {
-    let group = data_encoding::HEXLOWER.encode(group_fp);
-    let text = match commit {
-        Some(commit) => format!("{group}:{position}:{commit}"),
-        None => format!("{group}:{position}"),
-    };
-    let mut id = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(text)).to_ascii_lowercase();
-    id.truncate(ID_LENGTH);
-    format!("t_{id}")
 }
 
 fn add_commit(tx: &Transaction<'_>, commit: &GroupCommit) -> Result<i64> {
@@ -316,9 +296,9 @@ impl Writing<'_> {
     fn create(&self, position: usize, draft: &Draft, cited: &[Citable]) -> Result<Stored> {
         let record = self.record(draft, cited, &[])?;
         let GroupRef { group_fp, conversation, .. } = &self.commit.group;
-        let mut id = task_id(group_fp, position, None);
+        let mut id = fingerprint::task_id(group_fp, position, None);
         if tasks::stored(self.tx, &id)?.is_some() {
-            id = task_id(group_fp, position, Some(self.number));
+            id = fingerprint::task_id(group_fp, position, Some(self.number));
         }
         let mut task =
             tasks::add(self.tx, id, record.clone(), *conversation, self.number, self.commit.now_ms)?;
@@ -409,13 +389,18 @@ impl Writing<'_> {
 
     fn processing(&self) -> Result<Processing> {
         let settings = &self.commit.settings;
-        let hex = |digest: &[u8; 32]| data_encoding::HEXLOWER.encode(digest);
         Ok(Processing {
             rules_file: settings.rules_file.clone(),
             rules_sha256: settings.rules_sha256.clone(),
             model: settings.model.clone(),
-            settings_fp: hex(&settings.settings_fp),
-            content_fp: self.commit.group.segments.iter().map(|segment| hex(&segment.content_fp)).collect(),
+            settings_fp: fingerprint::hex(&settings.settings_fp),
+            content_fp: self
+                .commit
+                .group
+                .segments
+                .iter()
+                .map(|segment| fingerprint::hex(&segment.content_fp))
+                .collect(),
             time: self.zone.rfc3339(self.commit.now_ms)?,
             usage: self.commit.usage.clone(),
         })
@@ -473,7 +458,8 @@ impl Writing<'_> {
     /// commits is later than the task's last submission, and none of them submitted it.
     fn is_stale(&self, task: i64) -> Result<bool> {
         let mut query = self.tx.prepare_cached(
-            "SELECT count(*) = count(l.\"commit\") AND max(l.\"commit\") > t.last_commit AND count(u.task) = 0
+            "SELECT count(*) = count(l.\"commit\") AND coalesce(max(l.\"commit\"), 0) > t.last_commit
+               AND count(u.task) = 0
              FROM tasks t, (SELECT DISTINCT m.segment FROM task_sources s JOIN messages m USING(message)
                             WHERE s.task = ?1) held
              LEFT JOIN segments g ON g.segment = held.segment
@@ -485,19 +471,15 @@ impl Writing<'_> {
     }
 }
 
-/// Counts anew, in every segment that holds a source of one of the tasks, the live messages that are a
-/// source of a task which is not superseded.
+/// Counts anew what is cited in every segment that holds a source of one of the tasks.
 fn recount_cited(tx: &Transaction<'_>, tasks: &BTreeSet<i64>) -> Result<()> {
-    tx.execute(
-        "UPDATE segments SET cited = (
-           SELECT count(*) FROM json_each(segments.members) j JOIN messages m ON m.message = j.value
-           WHERE m.kind = 0 AND m.state <> 2
-             AND m.sent_at >= coalesce((SELECT value FROM meta WHERE key = 'start_at'), 0)
-             AND EXISTS (SELECT 1 FROM task_sources s JOIN tasks t USING(task)
-                         WHERE s.message = m.message AND t.status <> 'superseded'))
-         WHERE segment IN (SELECT m.segment FROM task_sources s JOIN messages m USING(message)
-                           WHERE s.task IN (SELECT value FROM json_each(?1)))",
-        [serde_json::to_string(tasks)?],
+    let mut query = tx.prepare_cached(
+        "SELECT DISTINCT m.segment FROM task_sources s JOIN messages m USING(message)
+         WHERE m.segment IS NOT NULL AND s.task IN (SELECT value FROM json_each(?1))",
     )?;
+    let segments = query.query_map([serde_json::to_string(tasks)?], |row| row.get(0))?;
+    for segment in segments.collect::<rusqlite::Result<Vec<i64>>>()? {
+        ledger::recount_cited(tx, segment)?;
+    }
     Ok(())
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
+use crate::fingerprint;
 use crate::task::Record;
 use crate::zone::Zone;
 
@@ -29,11 +30,10 @@ pub struct TaskEvent {
 }
 
 /// A revision to publish.
-#[allow(clippy::struct_field_names)] // a revision's number is called so everywhere
 pub(super) struct Revision<'a> {
     pub task: i64,
     pub task_id: &'a str,
-    pub revision: i64,
+    pub number: i64,
     pub record: &'a Record,
     pub at: i64,
     /// `model:NAME`, `user:NAME` or `program`.
@@ -62,20 +62,14 @@ impl Assigned {
     }
 }
 
-/// The identity of a revision's event: hex SHA-256 of `task_id:revision`.
-#[must_use]
-pub fn event_id(task_id: &str, revision: i64) -> String {
-    data_encoding::HEXLOWER.encode(&Sha256::digest(format!("{task_id}:{revision}")))
-}
-
 /// Writes a revision's event and returns its row.
 pub(super) fn append(conn: &Connection, revision: &Revision<'_>, zone: &Zone) -> Result<i64> {
     let event = TaskEvent {
         schema: "chatproc.task-event/1".to_owned(),
         operation: "upsert".to_owned(),
-        event_id: event_id(revision.task_id, revision.revision),
+        event_id: fingerprint::task_event_id(revision.task_id, revision.number.unsigned_abs()),
         task_id: revision.task_id.to_owned(),
-        revision: revision.revision,
+        revision: revision.number,
         emitted_at: zone.rfc3339(revision.at)?,
         task: revision.record.clone(),
     };
@@ -87,7 +81,7 @@ pub(super) fn append(conn: &Connection, revision: &Revision<'_>, zone: &Zone) ->
     .execute(params![
         event.event_id,
         revision.task,
-        revision.revision,
+        revision.number,
         revision.at,
         revision.actor,
         revision.why,

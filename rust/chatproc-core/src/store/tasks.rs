@@ -257,7 +257,7 @@ pub(super) fn revise(
     let revision = outbox::Revision {
         task: task.task,
         task_id: &task.task_id,
-        revision: task.revision,
+        number: task.revision,
         record: &task.record,
         at: author.at,
         actor: author.actor,

@@ -1,0 +1,245 @@
+"""kill -9 at named fail points and at random instants of a real `once`, then life goes on as if nothing was.
+
+After each kill the store is as before or after a commit: it can be read at once, and undisturbed rounds end
+with the same tasks, events and counts as a project that was never disturbed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.project import ROOT, Project, chat, event
+from tests.sse import Answer, ModelServer, document_of, new_task, submits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CORE = ROOT / "rust" / "chatproc-core" / "src"
+FAIL_POINTS = sorted(
+    set(re.findall(r'failpoint::hit\("([^"]+)"\)', "".join(file.read_text() for file in CORE.rglob("*.rs"))))
+)
+SEED = 20_261_129
+RANDOM_KILLS = 24
+MORE_RANDOM_KILLS = 2000
+
+
+@functools.cache
+def failpoint_package() -> Path:
+    """A copy of the package whose extension has the fail points."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        pytest.skip("without cargo no extension with fail points can be built")
+    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    command = [cargo, "build", "-q", "--locked", "-p", "chatproc-python", "--features", "failpoints"]
+    environment = {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "CARGO_TARGET_DIR": str(target)}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    package = target / "failpoints" / "chatproc"
+    shutil.rmtree(package, ignore_errors=True)
+    shutil.copytree(
+        ROOT / "src" / "chatproc", package, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    )
+    built = target / "debug" / ("lib_core.dylib" if os.uname().sysname == "Darwin" else "lib_core.so")
+    shutil.copy(built, package / "_core.abi3.so")
+    return package.parent
+
+
+# ── two days of a project ────────────────────────────────────────────────────────────────────────────
+
+
+def model(request: dict[str, Any]) -> Answer:
+    """Of each conversation: goes on with its first related task if it is new to it, and adds a new one.
+
+    What it says depends on the document alone, so that two runs can be compared.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    document = document_of(request)
+    titles = {task["ref"]: task["title"] for task in document.get("tasks", ())}
+    for conversation in document["conversations"]:
+        messages = [message for segment in conversation["segments"] for message in segment["messages"]]
+        told = [message for message in messages if message.get("text")]
+        tasks = [new_task(message["text"], [message["id"]]) for message in told if "交" in message["text"]]
+        for ref in conversation.get("related_tasks", ())[:1] if told else ():
+            tasks.append(new_task(titles[ref], [told[-1]["id"]], task_ref=ref, notes=told[-1]["text"]))
+        found[conversation["id"]] = tasks
+    return submits(found)
+
+
+def first_day(project: Project) -> None:
+    lab = chat("lab", "请大家周五前交报告", "好的", "交到 302")
+    home = [event(f"home{number}", f"交水费 {number}", conversation="home") for number in range(3)]
+    project.batch("a.jsonl", *lab, *home, "no json")
+    project.batch("b.jsonl", lab[0], *chat("club", "交会费", "收到"), *chat("few", "在吗"))
+
+
+def second_day(project: Project) -> None:
+    edited = event(
+        "lab0",
+        "请大家周四前交报告",
+        conversation="lab",
+        revision=1,
+        state="edited",
+        sequence={"index": 0, "predecessor": None},
+    )
+    recalled = event("home1", "", conversation="home", revision=1, state="recalled")
+    project.batch("c.jsonl", edited, recalled, *chat("club", "周三交", begin=2), *chat("new", "交表", "两份"))
+    project.batch("d.jsonl", *chat("few", "在", "交押金", begin=1), "still no json")
+
+
+class Stage:
+    """One project folder that is set back to its beginning for each case: paths and port stay the same."""
+
+    def __init__(self, folder: Path, server: ModelServer, package: Path | None) -> None:
+        self.server = server
+        self.began = 0
+        self.project = Project(folder / "project", server.base_url, package=package)
+        self.project.configure(agent={"batching": "single_conversation", "concurrency": 2})
+        first_day(self.project)
+        self._days = [folder / "first", folder / "second"]
+        shutil.copytree(self.project.root, self._days[0])
+        self.finish()
+        self._outcomes = [self.project.outcome()]
+        task = next(task for task in self.project.tasks() if task["title"] == "交会费")
+        self.project.call("done", task["task_id"], "--actor", "me")
+        second_day(self.project)
+        shutil.copytree(self.project.root, self._days[1])
+        begin = time.monotonic()
+        self.project.start("once").wait()
+        self.seconds = time.monotonic() - begin
+        self.finish()
+        self._outcomes.append(self.project.outcome())
+
+    def set(self, day: int) -> Project:
+        """The project on the morning of a day."""
+        shutil.rmtree(self.project.root)
+        shutil.copytree(self._days[day], self.project.root)
+        self.began = len(self.server.requests)
+        return self.project
+
+    def finish(self) -> None:
+        """Rounds until nothing is pending."""
+        for _ in range(4):
+            report = self.project.start("once", "--json").wait()
+            assert report.code in {0, 3}, report
+            assert report.document["export"]["waiting"] == 0, report
+            if not report.document["round"]["pending"]:
+                return
+        raise AssertionError("groups are pending for ever")
+
+    def check(self, day: int) -> set[str]:
+        """After a fault: all can be read at once, and undisturbed rounds lead where they would have led.
+
+        Returns:
+            What was committed when the fault came.
+        """
+        published = self.project.published()
+        status = self.project.status()
+        assert sum(status["outcomes"].values()) == status["messages"]
+        committed = self._asked(self.began) - self._waiting()
+        asked = len(self.server.requests)
+        self.finish()
+        assert not committed & self._asked(asked), "a committed answer was asked for again"
+        assert self.project.outcome() == self._outcomes[day]
+        assert published.items() <= self.project.published().items(), "a published file has changed"
+        self.project.check_published()
+        return committed
+
+    def _asked(self, begin: int) -> set[str]:
+        return {_segments(document) for document in self.server.documents[begin:]}
+
+    def _waiting(self) -> set[str]:
+        shown = self.project.call("preview", "--full", "--limit", "100").out.splitlines()
+        return {_segments(json.loads(document)) for document in shown}
+
+
+def _segments(document: dict[str, Any]) -> str:
+    """What a request asks about, related tasks aside."""
+    (conversation,) = document["conversations"]
+    return json.dumps(conversation["segments"])
+
+
+def staged(folder: Path, package: Path | None) -> Iterator[Stage]:
+    with ModelServer(model) as server:
+        yield Stage(folder, server, package)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    yield from staged(tmp_path_factory.mktemp("stage"), None)
+
+
+@pytest.fixture(scope="module")
+def instrumented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    yield from staged(tmp_path_factory.mktemp("instrumented"), failpoint_package())
+
+
+# ── fail points ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_fail_points_are_those_of_the_core() -> None:
+    assert {name.partition(".")[0] for name in FAIL_POINTS} == {"ingest", "commit", "export", "migrate"}
+
+
+@pytest.mark.parametrize("day", [0, 1])
+@pytest.mark.parametrize("point", FAIL_POINTS)
+def test_a_kill_at_a_fail_point_changes_nothing_in_the_end(instrumented: Stage, point: str, day: int) -> None:
+    if point.startswith("migrate.") and day:
+        return  # the store is made on the first day
+    project = instrumented.set(day)
+    # On the second day a later hit, so that something was done before it.
+    hit = 2 if day and not point.startswith("export.") else 1
+    project.environment = {"CHATPROC_FAILPOINT": f"{point}:{hit}"}
+    killed = project.start("once").wait()
+    project.environment = {}
+    assert killed.code == -signal.SIGABRT, killed
+    committed = instrumented.check(day)
+    if point == "commit.before":
+        assert len(committed) == hit - 1
+    if point == "commit.after":
+        assert len(committed) == hit
+
+
+def test_the_installed_extension_has_no_fail_points(stage: Stage) -> None:
+    project = stage.set(0)
+    project.environment = {"CHATPROC_FAILPOINT": FAIL_POINTS[0]}
+    assert project.start("once").wait().code == 3
+    project.environment = {}
+
+
+# ── random instants ──────────────────────────────────────────────────────────────────────────────────
+
+
+def kill_at_random(stage: Stage, number: int) -> None:
+    """One to three kills at random instants of rounds that follow each other, then the end is checked."""
+    rng = random.Random(SEED + number)
+    day = rng.randrange(2)
+    project = stage.set(day)
+    for _ in range(rng.randint(1, 3)):
+        instant = rng.uniform(0, stage.seconds)
+        ended = project.start("once").kill_after(instant)
+        print(f"seed {SEED}+{number}: day {day}, killed after {instant:.4f} s: {ended.code}")
+        assert ended.code in {-signal.SIGKILL, 0, 3}, ended
+        project.status()
+    stage.check(day)
+
+
+@pytest.mark.parametrize("number", range(RANDOM_KILLS))
+def test_a_kill_at_a_random_instant_changes_nothing_in_the_end(stage: Stage, number: int) -> None:
+    kill_at_random(stage, number)
+
+
+@pytest.mark.slow
+def test_thousands_of_kills_at_random_instants_change_nothing_in_the_end(stage: Stage) -> None:
+    for number in range(RANDOM_KILLS, MORE_RANDOM_KILLS):
+        kill_at_random(stage, number)
