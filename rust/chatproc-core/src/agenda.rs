@@ -14,7 +14,7 @@ use crate::plan::{self, Options, Pending, Waiting};
 use crate::revision::{FileFacts, Intake, Place};
 use crate::segment::alone_fits;
 use crate::store::ledger::{Candidate, Member};
-use crate::store::messages::{line, stored_event, stored_facts};
+use crate::store::messages::{line, slim, stored_event, stored_facts};
 use crate::zone::Zone;
 
 /// Everything pending, planned.
@@ -188,7 +188,7 @@ impl Shelf<'_> {
                 let (raw, facts) = (message.raw.clone(), Some(message.facts.clone()));
                 Ok(Held { carried: false, raw, facts, merged: None })
             }
-            _ => Err(Error::NotFound("a planned message is gone".to_owned())),
+            _ => Err(gone()),
         }
     }
 
@@ -230,10 +230,18 @@ impl Shelf<'_> {
     fn keys(&self, members: &[Member]) -> Result<Vec<String>> {
         let mut keys = Vec::new();
         for member in members {
-            let held = self.held(member)?;
-            let event = stored_event(&held.raw)?;
-            if event.kind == Kind::Message {
-                keys.push(event.message_key.into_owned());
+            let (key, kind) = match (member, self.conn, self.fresh) {
+                (Member::Stored(number), Some(conn), _) => {
+                    let (key, kind, _) = slim(conn, *number)?;
+                    (key, kind)
+                }
+                (Member::Fresh(key), _, Some(fresh)) if fresh.messages.contains_key(key) => {
+                    (key.clone(), fresh.messages[key].message.kind)
+                }
+                _ => return Err(gone()),
+            };
+            if kind == Kind::Message {
+                keys.push(key);
             }
         }
         Ok(keys)
@@ -300,6 +308,10 @@ impl Shelf<'_> {
         let rows: Vec<Vec<i64>> = groups.iter().map(|group| self.rows(group)).collect();
         crate::store::tasks::related(conn, &rows, zone)
     }
+}
+
+fn gone() -> Error {
+    Error::NotFound("a planned message is gone".to_owned())
 }
 
 /// A line read, with its marks.

@@ -94,6 +94,8 @@ pub struct Message {
     pub rules: BTreeSet<String>,
     /// What is known of its attachments, by their order.
     pub facts: Vec<FileFacts>,
+    /// Whether rules and facts are just what the newest delivery's line tells.
+    pub plain: bool,
     /// Characters as sent, see [`budget::message_cost`].
     pub cost: u32,
     /// Its part of a fingerprint, see [`fingerprint::message_digest`].
@@ -461,9 +463,16 @@ impl Message {
             rules: event.rules.iter().map(|rule| rule.as_ref().to_owned()).collect(),
             cost: budget::message_cost(event, &facts),
             digest: digest_of(event),
+            plain: true,
             facts,
             raw: raw.to_vec(),
         }
+    }
+
+    /// Attachments that are sent: none of a recalled message.
+    #[must_use]
+    pub fn files(&self) -> usize {
+        if self.state == State::Recalled { 0 } else { self.facts.len() }
     }
 
     /// The row that segmenting needs, compared to learn whether it changed.
@@ -536,6 +545,7 @@ impl Touched {
         }
         held.raw = raw;
         held.facts = facts;
+        held.plain = false;
     }
 }
 

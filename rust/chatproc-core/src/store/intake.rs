@@ -174,7 +174,10 @@ fn read_into_store(
     let mut file = batch.row.as_ref().map(|row| row.number);
     let start = lines.offset;
     loop {
-        let slice = read_slice(&Stored(store.conn()), &mut lines, batch, input, intake);
+        // One snapshot for the slice: a lock for every look-up would cost more than the look-ups.
+        let snapshot = store.conn().unchecked_transaction()?;
+        let slice = read_slice(&Stored(&snapshot), &mut lines, batch, input, intake);
+        snapshot.finish()?;
         // What was read before a fault counts, but not how far: the file is read again.
         let (end, fault) = match slice {
             Ok(end) => (end, None),

@@ -95,8 +95,7 @@ impl Slim {
             kind: message.kind,
             state: message.state,
             cost: message.cost,
-            files: u32::try_from(if message.state == State::Recalled { 0 } else { message.facts.len() })
-                .unwrap_or(u32::MAX),
+            files: u32::try_from(message.files()).unwrap_or(u32::MAX),
             digest: message.digest,
         }
     }

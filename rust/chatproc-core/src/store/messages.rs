@@ -144,6 +144,7 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
     let told = Told { collected_at: row.get("collected_at")?, event_id: row.get("event_id")? };
     let revision = u64::try_from(row.get::<_, i64>("revision")?).unwrap_or_default();
     let merged: Option<String> = row.get("merged")?;
+    let plain = merged.is_none();
     let merged = match merged {
         Some(merged) => serde_json::from_str(&merged)?,
         None => told_by(&stored_event(&raw)?),
@@ -178,6 +179,7 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
         link,
         rules: merged.rules,
         facts: merged.files.into_iter().map(FileFacts::from).collect(),
+        plain,
         cost: row.get("cost")?,
         digest: row.get("digest")?,
         raw,
@@ -291,10 +293,12 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
 }
 
 fn write_message(transaction: &Transaction<'_>, message: &Message, conversation: i64) -> Result<i64> {
-    let event = stored_event(&message.raw)?;
-    let merged =
-        Merged { rules: message.rules.clone(), files: message.facts.iter().map(Facts::from).collect() };
-    let merged = if merged == told_by(&event) { None } else { Some(serde_json::to_string(&merged)?) };
+    let merged = if message.plain {
+        None
+    } else {
+        let files = message.facts.iter().map(Facts::from).collect();
+        Some(serde_json::to_string(&Merged { rules: message.rules.clone(), files })?)
+    };
     let link = message.link.as_ref();
     let origin = match link {
         Some(link) if (link.revision, &link.told) != (message.revision, &message.told) => {
@@ -324,7 +328,7 @@ fn write_message(transaction: &Transaction<'_>, message: &Message, conversation:
         link.and_then(|link| link.index),
         link.and_then(|link| link.predecessor.as_deref()),
         message.cost,
-        i64::try_from(crate::budget::visible_files(&event).len()).unwrap_or(i64::MAX),
+        i64::try_from(message.files()).unwrap_or(i64::MAX),
         message.digest,
         message.content,
         message.told.collected_at,

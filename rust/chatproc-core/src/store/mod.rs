@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{Error, Result};
@@ -28,6 +29,9 @@ const APPLICATION_ID: i64 = 0x6368_6174;
 
 /// Named steps from one version of the store to the next, in order; append only.
 const MIGRATIONS: &[(&str, &str)] = &[("0001-start", include_str!("schema.sql"))];
+
+/// Statements that a connection keeps prepared: all there are.
+const STATEMENTS: usize = 128;
 
 /// How long a writer waits for another one's short transaction.
 const BUSY: Duration = Duration::from_secs(30);
@@ -56,6 +60,7 @@ impl Store {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let conn = Connection::open_with_flags(path, flags)?;
             conn.busy_timeout(BUSY)?;
+            steady(&conn)?;
             let mut store = Self { conn, path: path.to_owned() };
             store.migrate(now, migrations)?;
             store.conn.pragma_update(None, "journal_mode", "WAL")?;
@@ -81,6 +86,7 @@ impl Store {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let conn = Connection::open_with_flags(path, flags)?;
             conn.busy_timeout(BUSY)?;
+            steady(&conn)?;
             let store = Self { conn, path: path.to_owned() };
             let found = store.version()?;
             let known = version_of(MIGRATIONS);
@@ -170,6 +176,14 @@ impl Store {
         fs_err::File::open(target)?.sync_all()?;
         Ok(())
     }
+}
+
+/// Keeps statements prepared, whatever values are bound to them.
+fn steady(conn: &Connection) -> Result<()> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it SQLite prepares a statement anew at each look-up, to plan it for that value.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 fn version_of(migrations: &[(&str, &str)]) -> i64 {
