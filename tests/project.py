@@ -94,13 +94,14 @@ class Done:
 
 
 _WARM = """
-import json, os, resource, sys
+import gc, json, os, resource, signal, sys
 import rich.console, rich.progress, rich.table
 import chatproc.agent.session, chatproc.attachments, chatproc.config, chatproc.credentials
 import chatproc.pipeline, chatproc.rules
 from chatproc.agent import client, prompt
-from chatproc.cli.main import main
+from chatproc.cli.main import run
 
+gc.freeze()  # what is there is not copied page by page when a child collects
 for line in sys.stdin:
     call = json.loads(line)
     child = os.fork()
@@ -119,8 +120,12 @@ for number, path in ((1, call["out"]), (2, call["err"])):
     os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
 if call["file_limit"] is not None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (call["file_limit"], resource.RLIM_INFINITY))
-sys.argv = ["chatproc", *call["arguments"]]
-main()
+if call["stopped"]:
+    os.kill(os.getpid(), signal.SIGSTOP)
+code = run(call["arguments"])
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # taking down all that was imported takes longer than the command
 """
 
 
@@ -266,12 +271,13 @@ class Project:
         file.write_text(lines(*events), encoding="utf-8")
         return file
 
-    def start(self, *arguments: str, file_limit: int | None = None) -> Running:
+    def start(self, *arguments: str, file_limit: int | None = None, stopped: bool = False) -> Running:
         """Start a command; no other may be at work but cold ones.
 
         Args:
             arguments: The command and its own.
             file_limit: Bytes beyond which no file can be written (`EFBIG`, as a quota would).
+            stopped: It stops before it begins, until it is sent `SIGCONT`.
         """
         call = {
             "cwd": str(self.root),
@@ -279,6 +285,7 @@ class Project:
             "out": str(self.streams / "out"),
             "err": str(self.streams / "err"),
             "file_limit": file_limit,
+            "stopped": stopped,
             "arguments": arguments,
         }
         return warm(self.package).start(call)

@@ -15,23 +15,24 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.project import ROOT, Project, chat, event
+from tests.project import ROOT, Done, Project, chat, event
 from tests.sse import Answer, ModelServer, document_of, new_task, submits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 CORE = ROOT / "rust" / "chatproc-core" / "src"
 FAIL_POINTS = sorted(
     set(re.findall(r'failpoint::hit\("([^"]+)"\)', "".join(file.read_text() for file in CORE.rglob("*.rs"))))
 )
 SEED = 20_261_129
-RANDOM_KILLS = 24
+RANDOM_KILLS = 40
 MORE_RANDOM_KILLS = 2000
 
 
@@ -119,6 +120,7 @@ class Stage:
         self.seconds = time.monotonic() - begin
         self.finish()
         self._outcomes.append(self.project.outcome())
+        self.names = list(self.project.published())
 
     def set(self, day: int) -> Project:
         """The project on the morning of a day."""
@@ -243,3 +245,119 @@ def test_a_kill_at_a_random_instant_changes_nothing_in_the_end(stage: Stage, num
 def test_thousands_of_kills_at_random_instants_change_nothing_in_the_end(stage: Stage) -> None:
     for number in range(RANDOM_KILLS, MORE_RANDOM_KILLS):
         kill_at_random(stage, number)
+
+
+# ── system calls ─────────────────────────────────────────────────────────────────────────────────────
+
+CALLS = ("pwrite64", "write", "fsync", "ftruncate", "rename", "unlink", "openat", "mkdir")
+ERRORS = {
+    "pwrite64": ("ENOSPC", "EIO"),
+    "write": ("ENOSPC", "EIO"),
+    "fsync": ("EIO", "ENOSPC"),
+    "ftruncate": ("EIO",),
+    "rename": ("EIO", "EACCES"),
+    "openat": ("EMFILE", "EACCES"),
+    "mkdir": ("EROFS", "ENOSPC"),
+}
+RANDOM_CALLS = 24
+MORE_RANDOM_CALLS = 1000
+
+
+class Tracer:
+    """`strace` on a round of the stage: counts the calls on the store's and the output's files, or injects a fault."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.counts = [self._count(day) for day in (0, 1)]
+
+    def round(self, injected: str) -> Done:
+        """A round with `--json` in which the fault is injected."""
+        running = self.stage.project.start("once", "--json", stopped=True)
+        log = self.stage.project.streams / "strace"
+        command = ["strace", "-f", "-qq", "-o", str(log), *self._files(), "-e", injected, "-p", str(running.pid)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+            while not self._attached(running.pid):
+                if tracer.poll() is not None:
+                    running.kill()
+                    assert tracer.stderr is not None
+                    pytest.skip(f"strace cannot attach here: {tracer.stderr.read()}")
+            running.send(signal.SIGCONT)
+            done = running.wait()
+            tracer.wait(60)
+        self.log = log.read_text()
+        return done
+
+    @staticmethod
+    def _attached(pid: int) -> bool:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return re.search(r"^State:\s+[Tt]", status, re.MULTILINE) is not None and "TracerPid:\t0" not in status
+
+    def _files(self) -> list[str]:
+        project = self.stage.project
+        store = [f"{project.state}{suffix}" for suffix in ("", "-wal", "-journal", ".lock")]
+        output = [f"{project.output / name}{suffix}" for name in self.stage.names for suffix in ("", ".tmp")]
+        return [part for path in (*store, str(project.output), *output) for part in ("-P", path)]
+
+    def _count(self, day: int) -> dict[str, int]:
+        """How often the busiest thread of an undisturbed round makes each call (strace counts by thread)."""
+        self.stage.set(day)
+        self.round(f"trace={','.join(CALLS)}")
+        found = Counter(re.findall(r"^(\d+) +(\w+)\(", self.log, re.MULTILINE))
+        return {call: max((n for (_, name), n in found.items() if name == call), default=0) for call in CALLS}
+
+
+@pytest.fixture(scope="module")
+def tracer(stage: Stage) -> Tracer:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    return Tracer(stage)
+
+
+def kill_at_a_call(tracer: Tracer, number: int) -> bool:
+    """Kill at the K-th call of a kind; whether it was reached."""
+    rng = random.Random(SEED + number)
+    day = rng.randrange(2)
+    call = rng.choice([call for call, count in tracer.counts[day].items() if count])
+    place = rng.randint(1, tracer.counts[day][call])
+    tracer.stage.set(day)
+    done = tracer.round(f"inject={call}:signal=KILL:when={place}")
+    print(f"seed {SEED}+{number}: day {day}, killed at {call} {place}: {done.code}")
+    assert done.code in {-signal.SIGKILL, 0, 3}, done
+    tracer.stage.check(day)
+    return done.code == -signal.SIGKILL
+
+
+def fail_a_call(tracer: Tracer, number: int) -> bool:
+    """Let the K-th call of a kind fail, once or from there on; whether it was reached."""
+    rng = random.Random(SEED + number)
+    day = rng.randrange(2)
+    call = rng.choice([call for call in ERRORS if tracer.counts[day][call]])
+    place, error = rng.randint(1, tracer.counts[day][call]), rng.choice(ERRORS[call])
+    for_ever = rng.choice(("", "+"))
+    project = tracer.stage.set(day)
+    done = tracer.round(f"inject={call}:error={error}:when={place}{for_ever}")
+    print(f"seed {SEED}+{number}: day {day}, {error} at {call} {place}{for_ever}: {done.code} {done.err}")
+    assert done.code in {0, 1, 3}, done
+    assert "Traceback" not in done.err
+    assert "fault of chatproc" not in done.err
+    if done.code == 1:
+        assert str(project.state) in done.err or str(project.output) in done.err, done
+    tracer.stage.check(day)
+    return "(INJECTED)" in tracer.log
+
+
+@pytest.mark.parametrize("fault", [kill_at_a_call, fail_a_call])
+def test_a_fault_at_a_system_call_changes_nothing_in_the_end(
+    tracer: Tracer, fault: Callable[[Tracer, int], bool]
+) -> None:
+    reached = [fault(tracer, number) for number in range(RANDOM_CALLS)]
+    assert sum(reached) > RANDOM_CALLS / 2, "the faults were not hit: the test is blind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [kill_at_a_call, fail_a_call])
+def test_a_thousand_faults_at_system_calls_change_nothing_in_the_end(
+    tracer: Tracer, fault: Callable[[Tracer, int], bool]
+) -> None:
+    reached = [fault(tracer, number) for number in range(RANDOM_CALLS, MORE_RANDOM_CALLS)]
+    assert sum(reached) > len(reached) / 2, "the faults were not hit: the test is blind"

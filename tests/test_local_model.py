@@ -148,7 +148,7 @@ def small_model() -> Path:
 
 @pytest.fixture(scope="module")
 def base_url(small_model: Path) -> Iterator[str]:
-    with local.serve(small_model, context=4096) as url:
+    with local.serve(small_model, context=8192) as url:
         yield url
 
 
@@ -204,7 +204,7 @@ PROMPT = [
 
 
 def ask(client: Any, messages: list[Any], tool: dict[str, Any], **more: float) -> Any:  # noqa: ANN401
-    settings = {"max_tokens": 600, **more}
+    settings = {"max_tokens": 600, "parallel_tool_calls": False, **more}
     return client.chat.completions.create(
         model="local", messages=messages, tools=[tool], tool_choice="required", stream=True, **settings
     )
@@ -241,11 +241,9 @@ class TestTheWire:
         assert conversation["id"] == "c1"
         assert all(task["title"] == TITLE and len(task["sources"]) == 2 for task in conversation["tasks"])
 
-    def test_required_makes_a_call_where_the_prompt_asks_for_prose(self, client: openai.OpenAI) -> None:
-        chat = [{"role": "user", "content": "请用一句话介绍你自己，不要调用任何工具。"}]
-        finish, name, fragments, _ = reply_to(
-            client, chat, submit_tool(ANY_TITLE, OWN_MESSAGES), temperature=0
-        )
+    def test_required_makes_a_call_where_nothing_in_the_chat_wants_one(self, client: openai.OpenAI) -> None:
+        chat = [PROMPT[0], {"role": "user", "content": "m1 小李：哈哈。m2 小张：今天食堂的鸡腿真好吃。"}]
+        finish, name, fragments, _ = reply_to(client, chat, submit_tool(ANY_TITLE, OWN_MESSAGES))
         assert (finish, name) == ("tool_calls", "submit_tasks")
         assert isinstance(json.loads("".join(fragments))["conversations"], list)
 
@@ -274,9 +272,9 @@ class TestTheWire:
     def test_a_request_that_was_given_up_leaves_the_server_to_the_next_one(
         self, client: openai.OpenAI
     ) -> None:
-        # Some hours of text: the next answer comes in time only when this one is really given up.
-        endless = submit_tool({"type": "string", "minLength": 100_000}, OWN_MESSAGES)
-        stream = ask(client, PROMPT, endless, max_tokens=1_000_000)
+        # It fills the whole context: the next answer comes in time only when this one is really given up.
+        endless = submit_tool({"type": "string", "minLength": 1_900}, OWN_MESSAGES)
+        stream = ask(client, PROMPT, endless, max_tokens=8_000, temperature=1.5)
         for chunk in stream:
             if chunk.choices and chunk.choices[0].delta.tool_calls:
                 break
@@ -332,8 +330,8 @@ try:
         client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         chat = [{"role": "user", "content": "从一数到一百万。"}]
         told = False
-        endless = {"ignore_eos": True}
-        for chunk in client.chat.completions.create(model="m", messages=chat, stream=True, extra_body=endless):
+        more = {"ignore_eos": True}
+        for chunk in client.chat.completions.create(model="m", messages=chat, stream=True, extra_body=more):
             if not told:
                 print("answering", flush=True)
                 told = True
@@ -425,17 +423,11 @@ def session(base_url: str, **settings: Any) -> Any:  # noqa: ANN401
     )
 
 
-@pytest.fixture(scope="module")
-def roomy_url(small_model: Path) -> Iterator[str]:
-    with local.serve(small_model, context=8192) as url:
-        yield url
-
-
 @pytest.mark.model
 @pytest.mark.timeout(900)
 class TestTheSession:
-    def test_a_session_ends_with_tasks_that_are_proven_or_with_a_reason(self, roomy_url: str) -> None:
-        result = asyncio.run(session(roomy_url, max_turns=3))
+    def test_a_session_ends_with_tasks_that_are_proven_or_with_a_reason(self, base_url: str) -> None:
+        result = asyncio.run(session(base_url, max_turns=3))
         (end,) = result.conversations
         assert (end["ref"], end["group"]) == ("c1", "g_1")
         if end["outcome"] == "accepted":
@@ -449,23 +441,23 @@ class TestTheSession:
         assert result.usage["input_tokens"] > 0
 
     def test_an_answer_that_never_fits_is_asked_again_and_then_given_up_with_its_reason(
-        self, roomy_url: str
+        self, base_url: str
     ) -> None:
-        result = asyncio.run(session(roomy_url, max_output_tokens=24, max_turns=2))
+        result = asyncio.run(session(base_url, max_output_tokens=24, max_turns=2))
         assert result.usage["requests"] == 2
         assert result.error["kind"] == "max_turns"
         assert [end["outcome"] for end in result.conversations] == ["failed"]
 
-    def test_a_session_that_is_cancelled_leaves_the_server_to_the_next_one(self, roomy_url: str) -> None:
+    def test_a_session_that_is_cancelled_leaves_the_server_to_the_next_one(self, base_url: str) -> None:
         async def cancel_in_the_middle() -> None:
-            running = asyncio.create_task(session(roomy_url))
+            running = asyncio.create_task(session(base_url))
             await asyncio.wait([running], timeout=2)
             running.cancel()
             await running
 
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(cancel_in_the_middle())
-        result = asyncio.run(session(roomy_url, max_output_tokens=24, max_turns=1))
+        result = asyncio.run(session(base_url, max_output_tokens=24, max_turns=1))
         assert result.usage["requests"] == 1
 
     def test_evidence_that_a_model_claims_beyond_what_it_was_shown_is_refused(
