@@ -45,8 +45,13 @@ def once(data: Path, work: Path) -> None:
     ingested = store.ingest(paths)
     mark = stage("ingest", mark)
     settings = {
-        "protocol": 1, "rules_file": "rules.md", "rules_sha256": "", "base_url": "", "model": "", "vision": False,
-    }  # fmt: skip
+        "protocol": 1,
+        "rules_file": "",
+        "rules_sha256": "",
+        "base_url": "",
+        "model": "",
+        "vision": False,
+    }
     plan = store.plan({"max_groups_per_round": 1 << 40}, settings)
     mark = stage("plan", mark)
     for group in plan["groups"]:
@@ -92,8 +97,12 @@ def main() -> None:
         once(Path(sys.argv[2]), Path(sys.argv[3]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generator", type=Path, default=HERE.parent.parent / "shared" / "bench" / "gen_batch.py")
-    parser.add_argument("--baselines", type=Path, help="folder with baseline_*.py; their packages must be installed")
+    parser.add_argument(
+        "--generator", type=Path, default=HERE.parent.parent / "shared" / "bench" / "gen_batch.py"
+    )
+    parser.add_argument(
+        "--baselines", type=Path, help="folder with baseline_*.py; their packages must be installed"
+    )
     parser.add_argument("--engines", default="msgspec", help="which of them, with commas between")
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
@@ -102,7 +111,9 @@ def main() -> None:
     if not (data / "manifest.json").exists():
         conversations = max(20, min(5000, options.events // 100))
         shape = ["--events", str(options.events), "--conversations", str(conversations), "--files", "4"]
-        subprocess.run([sys.executable, options.generator, "--out", data, *shape], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, options.generator, "--out", data, *shape], check=True, stdout=subprocess.DEVNULL
+        )
     with tempfile.TemporaryDirectory(dir=HERE / "data") as work:
         commands = {"chatproc": [sys.executable, __file__, "once", str(data), f"{work}/chatproc"]}
         for engine in options.engines.split(",") if options.baselines else []:

@@ -15,7 +15,8 @@ PACKAGE = ROOT / "src" / "chatproc"
 CORE = ROOT / "rust" / "chatproc-core" / "src"
 
 PURE = {
-    "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task", "evidence",
+    "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task",
+    "evidence",
 }  # fmt: skip
 EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda"}
 TOUCH_CORE = {"__init__.py", "core.py", "pipeline.py", "errors.py", "schedule.py"}
@@ -61,12 +62,18 @@ def test_the_core_reads_no_clock_and_no_environment() -> None:
     for file in CORE.rglob("*.rs"):
         if file.name != "failpoint.rs":
             source = file.read_text(encoding="utf-8")
-            assert not re.search(r"SystemTime::now|Instant::now|std::env::|Timestamp::now|Zoned::now", source), file
+            assert not re.search(
+                r"SystemTime::now|Instant::now|std::env::|Timestamp::now|Zoned::now", source
+            ), file
 
 
 def test_sql_lives_in_the_store_alone() -> None:
     statement = re.compile(r'"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA)\s')
-    for file in [*CORE.rglob("*.rs"), *PACKAGE.rglob("*.py"), *(ROOT / "rust" / "chatproc-python").rglob("*.rs")]:
+    for file in [
+        *CORE.rglob("*.rs"),
+        *PACKAGE.rglob("*.py"),
+        *(ROOT / "rust" / "chatproc-python").rglob("*.rs"),
+    ]:
         if "store" not in file.relative_to(ROOT).parts:
             # The round notes its own begin and end, in words of the store.
             assert not statement.search(file.read_text(encoding="utf-8")), file
@@ -94,12 +101,19 @@ def test_the_agent_and_attachments_get_what_they_need_as_arguments() -> None:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     code = f"import sys, chatproc; print(sorted({HEAVY!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 def test_heavy_packages_are_imported_where_they_are_used() -> None:
-    light = [PACKAGE / "__init__.py", *(PACKAGE / "cli").glob("*.py"), PACKAGE / "pipeline.py", PACKAGE / "core.py"]
+    light = [
+        PACKAGE / "__init__.py",
+        *(PACKAGE / "cli").glob("*.py"),
+        PACKAGE / "pipeline.py",
+        PACKAGE / "core.py",
+    ]
     for file in light:
         roots = {name.split(".")[0] for name in imports(file, top_level=True)}
         assert not roots & HEAVY, file
@@ -114,6 +128,8 @@ def test_modules_say_what_they_are_for() -> None:
 
 def test_the_houses_words() -> None:
     """Words that say nothing about what a thing does are not used as names."""
-    banned = re.compile(r"\b(?:fn|struct|enum|def|class|mod)\s+\w*(manager|handler|helper|utils)\w*", re.IGNORECASE)
+    banned = re.compile(
+        r"\b(?:fn|struct|enum|def|class|mod)\s+\w*(manager|handler|helper|utils)\w*", re.IGNORECASE
+    )
     for file in [*CORE.rglob("*.rs"), *modules()]:
         assert not banned.search(file.read_text(encoding="utf-8")), file

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.project import ROOT, Done, Project, chat, event
+from tests.project import ROOT, Done, Project, Running, chat, event
 from tests.sse import Answer, ModelServer, document_of, new_task, submits
 
 if TYPE_CHECKING:
@@ -273,10 +273,23 @@ class Tracer:
     def round(self, injected: str) -> Done:
         """A round with `--json` in which the fault is injected."""
         running = self.stage.project.start("once", "--json", stopped=True)
+        while not re.search(r"^State:\s+T", self._proc(running), re.MULTILINE):
+            pass
         log = self.stage.project.streams / "strace"
-        command = ["strace", "-f", "-qq", "-o", str(log), *self._files(), "-e", injected, "-p", str(running.pid)]
+        command = [
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            str(log),
+            *self._files(),
+            "-e",
+            injected,
+            "-p",
+            str(running.pid),
+        ]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
-            while not self._attached(running.pid):
+            while "TracerPid:\t0\n" in self._proc(running):
                 if tracer.poll() is not None:
                     running.kill()
                     assert tracer.stderr is not None
@@ -288,9 +301,8 @@ class Tracer:
         return done
 
     @staticmethod
-    def _attached(pid: int) -> bool:
-        status = Path(f"/proc/{pid}/status").read_text()
-        return re.search(r"^State:\s+[Tt]", status, re.MULTILINE) is not None and "TracerPid:\t0" not in status
+    def _proc(running: Running) -> str:
+        return Path(f"/proc/{running.pid}/status").read_text()
 
     def _files(self) -> list[str]:
         project = self.stage.project

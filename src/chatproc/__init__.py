@@ -137,7 +137,9 @@ __all__ = [
 ]
 
 if _core.DEBUG_BUILD:
-    warnings.warn("chatproc was built without optimisation; its speed means nothing", RuntimeWarning, stacklevel=2)
+    warnings.warn(
+        "chatproc was built without optimisation; its speed means nothing", RuntimeWarning, stacklevel=2
+    )
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute is anything

@@ -5,6 +5,22 @@ from typing import Any, Final, TypeAlias, final
 _Json: TypeAlias = dict[str, Any]
 _Watch: TypeAlias = Callable[[int, int], None] | None
 
+__all__ = [
+    "DEBUG_BUILD",
+    "Round",
+    "__version__",
+    "history",
+    "plan_events",
+    "preview",
+    "quarantine",
+    "quarantined",
+    "search",
+    "status",
+    "task",
+    "update_priority",
+    "update_status",
+]
+
 __version__: Final[str]
 DEBUG_BUILD: Final[bool]
 

@@ -11,7 +11,6 @@ import importlib.util
 import itertools
 import json
 import os
-import shutil
 import stat
 import threading
 import time
@@ -120,7 +119,6 @@ def check_project(config: Config) -> list[Finding]:
     if config.agent.is_configured:
         findings.append(_credential(config))
     findings += _dotenv(config.root / ".env")
-    findings.append(_office())
     return findings
 
 
@@ -211,14 +209,6 @@ def _dotenv(file: Path) -> Iterator[Finding]:
         return
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         yield Finding("key", "note", f"other users can open {file}", f"chmod 600 {file}")
-
-
-def _office() -> Finding:
-    program = shutil.which("soffice") or shutil.which("libreoffice")
-    if program is None:
-        text = "LibreOffice is absent: DOC, RTF, ODT, WPS and PPTX attachments cannot be read"
-        return Finding("attachments", "note", text, "install the package libreoffice")
-    return Finding("attachments", "ok", f"LibreOffice at {program}")
 
 
 def loopback_servers(base_url: str = "", probes: Sequence[Probe] = PROBES) -> list[Server]:

@@ -23,13 +23,13 @@ def plan_events(lines: Iterable[bytes], options: Mapping[str, Any] | None = None
     Args:
         lines: Lines of `chatproc.event/1`, each as bytes, with or without its newline. They are numbered
             from 1 and read in order; one that cannot be accepted is in the plan's `quarantined`.
-        options: A flat dict with keys of `[context]` and `[processing]` and `start_at` (Unix seconds or RFC 3339);
-            `batching` and `timezone` too. What is left out has the default of the configuration. Sizes are in
-            characters (Unicode scalar values).
+        options: A flat dict with keys of `[context]` and `[processing]` and `start_at` (Unix seconds or
+            RFC 3339); `batching` and `timezone` too. What is left out has the default of the configuration.
+            Sizes are in characters (Unicode scalar values).
 
     Returns:
-        Segments, groups, batches and fingerprints. The same lines give the same plan, in any order and however
-        often they are repeated.
+        Segments, groups, batches and fingerprints. The same lines give the same plan, in any order and
+        however often they are repeated.
 
     Raises:
         ConfigError: An option is unknown or out of its bounds.

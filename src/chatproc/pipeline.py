@@ -10,11 +10,10 @@ import asyncio
 import os
 import socket
 import time
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo
 
 from chatproc import _core
@@ -33,7 +32,8 @@ from chatproc.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from pathlib import Path
 
     from chatproc.agent.client import Endpoint
     from chatproc.agent.session import SessionResult
@@ -83,9 +83,8 @@ async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
     from chatproc.rules import read_rules
 
     rules = read_rules(config.rules.file)
-    with _Writer(config) as writer:
+    with _Writer(config) as writer, writer.noted() as finish:
         begin = time.time()
-        writer.store.begin(_now())
         first = writer.export()
         ingest = await writer.ingest(progress)
         plan = await asyncio.to_thread(writer.store.plan, _options(config), _settings(config, rules))
@@ -109,7 +108,7 @@ async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
                 error=export.error,
             ).to_dict(),
         )
-        writer.store.finish(_now(), _summary(report))
+        finish(_summary(report))
         return report
 
 
@@ -119,7 +118,7 @@ class _Writer:
     def __init__(self, config: Config) -> None:
         self.config = config
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> Self:
         since = datetime.now(ZoneInfo(self.config.rules.timezone)).isoformat(timespec="seconds")
         holder = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
         self.store = _core.Round(self.config.storage.state, holder, _now())
@@ -127,6 +126,17 @@ class _Writer:
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
+
+    @contextmanager
+    def noted(self) -> Iterator[Callable[[Json], None]]:
+        """A round in the store's list of rounds, with its end, however it ends."""
+        self.store.begin(_now())
+        try:
+            yield lambda summary: self.store.finish(_now(), summary)
+        except BaseException as error:
+            what = error.what if isinstance(error, ChatprocError) else type(error).__name__
+            self.store.finish(_now(), {"error": what})
+            raise
 
     async def ingest(self, progress: Watch) -> Json:
         return await asyncio.to_thread(self.store.ingest, _input(self.config), _bytes_read(progress))
@@ -201,7 +211,7 @@ async def _first_error() -> AsyncIterator[None]:
 class _Worker:
     """Takes batches to the model and their results to the store."""
 
-    def __init__(  # noqa: PLR0913 - the parts it puts together
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts it puts together
         self,
         config: Config,
         rules: Rules,
@@ -427,7 +437,7 @@ def _price(config: Config, usage: Json) -> float | None:
         return None
     cached = usage.get("cached_tokens") or 0
     cached_price = prices.input if prices.cached is None else prices.cached
-    spent = (given - cached) * prices.input + cached * cached_price + taken * (prices.output or 0)
+    spent: float = (given - cached) * prices.input + cached * cached_price + taken * (prices.output or 0)
     return round(spent / _MILLION, 6)
 
 
@@ -558,12 +568,14 @@ def update_task_status(  # noqa: PLR0913 - the contract's arguments
         The event that is published.
 
     Raises:
-        TaskConflict: Another revision than expected, a superseded task, or a request id that asked for something
-            else before.
+        TaskConflict: Another revision than expected, a superseded task, or a request id that asked for
+            something else before.
         ChatprocError: Unknown task or status.
 
     Example:
-        >>> event = update_task_status(config, "t_…", "completed", request_id="r1", actor="me")  # doctest: +SKIP
+        >>> event = update_task_status(  # doctest: +SKIP
+        ...     config, "t_…", "completed", request_id="r1", actor="me"
+        ... )
         >>> event.task["status_by"]  # doctest: +SKIP
         'user'
     """
@@ -596,7 +608,7 @@ def update_task_priority(  # noqa: PLR0913 - the contract's arguments
     return TaskEvent(**_core.update_priority(config.storage.state, wish, _now(), config.rules.timezone))
 
 
-def _wish(  # noqa: PLR0913 - one for each field
+def _wish(  # noqa: PLR0913, PLR0917 - one for each field
     task_id: str, value: str, request_id: str, actor: str, expected_revision: int | None, note: str | None
 ) -> Json:
     return {
@@ -677,7 +689,7 @@ def retry_quarantined(config: Config, line_id: int) -> Json:
         line_id: Its number in the quarantine.
 
     Returns:
-        `id`, `outcome` (`accepted`, `repeat` or `refused`), and `reason` and `explanation` when still refused.
+        `id`, `outcome` (`accepted`, `repeat` or `refused`), `reason` and `explanation` when still refused.
 
     Raises:
         StateLockedError: A round is at work.
@@ -760,4 +772,8 @@ def _shown_path(config: Config, file: Path) -> str:
 def _bytes_read(progress: Watch) -> Callable[[int, int], None] | None:
     if progress is None:
         return None
-    return lambda done, total: progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
+
+    def tell(done: int, total: int) -> None:
+        progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
+
+    return tell

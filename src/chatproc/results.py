@@ -47,7 +47,7 @@ class Plan:
     """`lines`, `accepted`, `repeats`, `quarantined`."""
     messages: int
     segments: list[Json]
-    """Pending segments in order: `conversation continuity fingerprint chars messages[keys] carried[keys] oversized`."""
+    """In order: `conversation continuity fingerprint chars messages[keys] carried[keys] oversized`."""
     groups: list[Json]
     """In round order: `id fingerprint conversation segments[…] messages chars`."""
     batches: list[list[str]]
@@ -68,7 +68,7 @@ class Preview:
     ingest: Json
     """What was read into memory: `lines accepted repeats quarantined files waiting unreadable[]`."""
     groups: list[Json]
-    """`id conversation{} chars messages segments[{continuity messages[]}] estimated_tokens estimated_price`."""
+    """`id conversation{} chars messages segments[] estimated_tokens estimated_price`."""
     pending: int
     """Groups that are pending, beyond those shown too."""
     oversized: list[Json]
@@ -90,7 +90,11 @@ class Status:
     document: Json
 
     def to_dict(self) -> Json:
-        """`events messages conversations tasks{} outcomes{} forks oversized[] quarantined outbox last_round connections[]`."""
+        """The counts as a JSON document.
+
+        `events messages conversations tasks{} outcomes{} forks oversized[] quarantined outbox
+        pending_segments last_round connections[]`
+        """
         return dict(self.document)
 
 
@@ -101,7 +105,8 @@ class RoundReport:
     ingest: Json
     """`lines accepted repeats quarantined files waiting unreadable[]`."""
     round: Json
-    """`groups[{id conversation segments messages chars outcome reason tasks}] pending oversized[] usage`."""
+    """`groups[] pending oversized[] usage seconds`; a group: `id conversation segments messages chars outcome
+    (done, failed, conflict, left) reason tasks[ids]`."""
     export: Json
     """`files events waiting error`."""
 
@@ -251,8 +256,11 @@ class QuarantinedLine:
     """The line verbatim; `None` of one that was too long to keep."""
 
     def to_dict(self) -> Json:
-        """`id file line offset length reason explanation raw`; `raw_base64` too where `raw` shows it inexactly."""
-        document: Json = {name: getattr(self, name) for name in ("id", "file", "line", "offset", "length", "reason", "explanation")}
+        """`id file line offset length reason explanation raw`; `raw_base64` too where `raw` is not exact."""
+        document: Json = {
+            name: getattr(self, name)
+            for name in ("id", "file", "line", "offset", "length", "reason", "explanation")
+        }
         document["raw"] = None
         if self.bytes is not None:
             document["raw"] = self.bytes.decode("utf-8", errors="replace")

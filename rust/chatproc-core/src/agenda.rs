@@ -89,7 +89,7 @@ pub fn agenda(candidates: Vec<Candidate>, options: &Options) -> Agenda {
             segment: number,
             chars: candidate.chars,
             sent: candidate.sent,
-            refs: candidate.sent + candidate.carried.len() as u64,
+            refs: candidate.refs(),
             files: candidate.files,
             subject_at: candidate.subject_at,
         };
@@ -319,6 +319,7 @@ struct Opened<'a> {
     event: Event<'a>,
     facts: Vec<FileFacts>,
     history: bool,
+    carried: bool,
 }
 
 impl<'a> Opened<'a> {
@@ -337,11 +338,11 @@ impl<'a> Opened<'a> {
             None => stored_facts(&event, held.merged.as_deref())?,
         };
         let history = held.carried || event.sent_at < start_at;
-        Ok(Self { event, facts, history })
+        Ok(Self { event, facts, history, carried: held.carried })
     }
 
     fn sent(&self) -> Sent<'_> {
-        Sent { event: &self.event, facts: &self.facts, history: self.history }
+        Sent { event: &self.event, facts: &self.facts, history: self.history, carried: self.carried }
     }
 }
 
@@ -365,7 +366,7 @@ pub fn plan_lines<'l>(lines: impl Iterator<Item = &'l [u8]>, options: &Options) 
         let mut view = json!(shelf.segment_view(candidate)?);
         view["conversation"] = shelf.conversation(&candidate.place)?;
         view["oversized"] =
-            json!(!alone_fits(candidate.chars, candidate.sent, candidate.files, options.group_limit()));
+            json!(!alone_fits(candidate.chars, candidate.refs(), candidate.files, options.group_limit()));
         Ok(view)
     });
     let segments: Vec<Value> = segments.collect::<Result<_>>()?;

@@ -23,6 +23,8 @@ pub struct Sent<'a> {
     pub facts: &'a [FileFacts],
     /// Whether it is shown as history: older than the start, or carried over a silence.
     pub history: bool,
+    /// Whether it is carried over a silence, and stands in a segment of its own elsewhere.
+    pub carried: bool,
 }
 
 /// A segment of the batch with its sent messages, the carried ones first.
@@ -271,14 +273,19 @@ impl Builder {
         });
     }
 
-    /// Numbers for the group's messages, by key: a carried message has one in each segment that shows
-    /// it, and an answer names the last one before it, so the map holds the own place of each.
+    /// Numbers for the group's messages, by key. A carried message has one in each segment that shows it;
+    /// an answer names the message in its own place where that is in the group.
     fn number(&self, group: &GroupText<'_>) -> HashMap<String, String> {
         let mut refs = HashMap::new();
         let mut next = self.batch.messages.len();
         for sent in group.segments.iter().flat_map(|segment| &segment.messages) {
             next += 1;
-            refs.insert(sent.event.message_key.as_ref().to_owned(), format!("m{next}"));
+            let (key, number) = (sent.event.message_key.as_ref().to_owned(), format!("m{next}"));
+            if sent.carried {
+                refs.entry(key).or_insert(number);
+            } else {
+                refs.insert(key, number);
+            }
         }
         refs
     }

@@ -309,8 +309,6 @@ pub fn preview(
 
 /// Counts of what the store holds; zeros where there is none.
 pub fn status(state: &Path) -> Result<Value> {
-    match Store::read(state)? {
-        Some(store) => status::status(store.conn()).map_err(|error| error.at(state)),
-        None => Ok(status::nothing()),
-    }
+    let store = Store::read(state)?.map_or_else(Store::empty, Ok)?;
+    status::status(store.conn()).map_err(|error| error.at(state))
 }

@@ -117,6 +117,14 @@ pub struct Segment {
     pub tally: Tally,
 }
 
+impl Segment {
+    /// Messages that take a number in a document, the carried ones among them.
+    #[must_use]
+    pub fn refs(&self) -> u64 {
+        self.sent + self.carried.len() as u64
+    }
+}
+
 /// Members of a segment by what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -269,14 +277,15 @@ fn cut_to_fit(rows: &[Row<'_>], piece: &[usize], continuity: Continuity, view: &
 
 fn fits(rows: &[Row<'_>], members: &[usize], carried: &[usize], view: &View) -> bool {
     let (chars, files) = measure(rows, members, carried, view);
-    alone_fits(chars, members.len() as u64, files, view.limit)
+    let sent = members.iter().filter(|&&at| rows[at].kind == Kind::Message).count() + carried.len();
+    alone_fits(chars, sent as u64, files, view.limit)
 }
 
-/// Whether a segment fits a group of its own.
+/// Whether a segment fits a group of its own. `refs`: messages that take a number.
 #[must_use]
-pub fn alone_fits(chars: u64, sent: u64, files: u64, limit: u64) -> bool {
-    let refs = budget::MAX_REFS as u64;
-    chars + budget::CONVERSATION <= limit && sent <= refs && files <= refs
+pub fn alone_fits(chars: u64, refs: u64, files: u64, limit: u64) -> bool {
+    let most = budget::MAX_REFS as u64;
+    chars + budget::CONVERSATION <= limit && refs <= most && files <= most
 }
 
 /// Characters and attachments of a segment.

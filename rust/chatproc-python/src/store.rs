@@ -10,7 +10,6 @@ use chatproc_core::store::{Store, quarantine as held, search as searching, tasks
 use chatproc_core::zone::Zone;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::errors::{extract, give, raised};
 
@@ -30,24 +29,19 @@ pub fn search<'py>(
     timezone: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let query: Query = extract(query)?;
-    let page = py.detach(|| match read(&state)? {
-        Some(store) => {
-            let page = searching::search(store.conn(), &query, &Zone::named(timezone)?);
-            Ok(json!(page.map_err(|error| error.at(&state))?))
-        }
-        None => Ok(json!({"total": 0, "tasks": [], "cursor": null})),
+    let page = py.detach(|| {
+        let store = read(&state)?;
+        searching::search(store.conn(), &query, &Zone::named(timezone)?).map_err(|error| error.at(&state))
     });
-    give(py, &raised::<Value>(py, page)?)
+    give(py, &raised(py, page)?)
 }
 
 /// A task as it is now.
 #[pyfunction]
 pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> PyResult<Bound<'py, PyAny>> {
-    let task = py.detach(|| match read(&state)? {
-        Some(store) => {
-            tasks::task(store.conn(), id, &Zone::named(timezone)?).map_err(|error| error.at(&state))
-        }
-        None => Err(Error::NotFound(format!("no task has the id {id}"))),
+    let task = py.detach(|| {
+        let store = read(&state)?;
+        tasks::task(store.conn(), id, &Zone::named(timezone)?).map_err(|error| error.at(&state))
     });
     give(py, &raised(py, task)?)
 }
@@ -55,10 +49,7 @@ pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> P
 /// Every revision of a task.
 #[pyfunction]
 pub fn history<'py>(py: Python<'py>, state: PathBuf, id: &str) -> PyResult<Bound<'py, PyAny>> {
-    let history = py.detach(|| match read(&state)? {
-        Some(store) => tasks::history(store.conn(), id).map_err(|error| error.at(&state)),
-        None => Err(Error::NotFound(format!("no task has the id {id}"))),
-    });
+    let history = py.detach(|| tasks::history(read(&state)?.conn(), id).map_err(|error| error.at(&state)));
     give(py, &raised(py, history)?)
 }
 
@@ -68,20 +59,14 @@ type Line<'py> = (Bound<'py, PyAny>, Option<Vec<u8>>);
 /// Lines that were refused, each with its bytes.
 #[pyfunction]
 pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<Line<'_>>> {
-    let lines = py.detach(|| match read(&state)? {
-        Some(store) => held::list(store.conn()).map_err(|error| error.at(&state)),
-        None => Ok(Vec::new()),
-    });
+    let lines = py.detach(|| held::list(read(&state)?.conn()).map_err(|error| error.at(&state)));
     raised(py, lines)?.into_iter().map(|line| Ok((give(py, &line)?, line.raw))).collect()
 }
 
 /// One refused line with its bytes.
 #[pyfunction]
 pub fn quarantined(py: Python<'_>, state: PathBuf, id: i64) -> PyResult<Line<'_>> {
-    let line = py.detach(|| match read(&state)? {
-        Some(store) => held::show(store.conn(), id).map_err(|error| error.at(&state)),
-        None => Err(Error::NotFound(format!("no line {id} is in the quarantine"))),
-    });
+    let line = py.detach(|| held::show(read(&state)?.conn(), id).map_err(|error| error.at(&state)));
     let line = raised(py, line)?;
     Ok((give(py, &line)?, line.raw))
 }
@@ -146,8 +131,9 @@ pub fn update_priority<'py>(
     give(py, &raised(py, event)?)
 }
 
-fn read(state: &Path) -> Result<Option<Store>> {
-    Store::read(state)
+/// The store for reading; an empty one where there is none.
+fn read(state: &Path) -> Result<Store> {
+    Store::read(state)?.map_or_else(Store::empty, Ok)
 }
 
 /// Opens a store that is there; a wish makes none.

@@ -254,25 +254,26 @@ def _say_servers(voice: Voice, servers: Sequence[Server]) -> None:
 def _check(voice: Voice, *, ping: bool) -> int:
     """Look at configuration, rules, inputs, permissions, tools and model servers."""
     from chatproc import check
+    from chatproc.config import require_model
 
     config = voice.config()
     findings = check.check_project(config)
     servers = check.loopback_servers(config.agent.base_url)
-    answered = _ping(config) if ping else None
+    answered = _ping(config) if ping and config.agent.is_configured else None
     voice.show(check.check_document(findings, servers, answered), render.check_blocks)
     for found in findings:
         if found.hint:
             voice.say(f"hint: {found.topic}: {found.hint}")
     _say_servers(voice, servers)
+    if ping:
+        require_model(config)
     return check.exit_code(findings)
 
 
 def _ping(config: Config) -> dict[str, object]:
     from chatproc.agent.ping import ping_endpoint
-    from chatproc.config import require_model
     from chatproc.credentials import read_api_key
 
-    require_model(config)
     return ping_endpoint(config.agent, functools.partial(read_api_key, config)).to_dict()
 
 

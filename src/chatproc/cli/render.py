@@ -252,6 +252,8 @@ def _last_round(last: Mapping[str, Any] | None) -> list[tuple[str, object]]:
     report = last["report"]
     if report is None:
         return [("last round", f"began {began} and did not end")]
+    if "error" in report:
+        return [("last round", f"{began}: stopped: {report['error']}")]
     told = f"{began}: {_counts(report['groups'])}; {report['tasks']} tasks"
     return [("last round", told), ("pending groups then", report["pending"])]
 

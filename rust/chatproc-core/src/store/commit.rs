@@ -378,12 +378,17 @@ impl Writing<'_> {
 
     fn context(&self) -> Context {
         let GroupRef { id, segments, .. } = &self.commit.group;
-        let keys = |of: fn(&GroupSegment) -> &Vec<String>| segments.iter().flat_map(of).cloned().collect();
+        let subject: Vec<String> =
+            segments.iter().flat_map(|segment| &segment.subject_keys).cloned().collect();
+        // A message that is carried over a silence may stand in the group itself, or be carried twice.
+        let mut met: HashSet<&String> = subject.iter().collect();
+        let carried = segments.iter().flat_map(|segment| &segment.history_keys);
+        let history = carried.filter(|key| met.insert(key)).cloned().collect();
         Context {
             group_id: id.clone(),
-            subject: keys(|segment| &segment.subject_keys),
-            history: keys(|segment| &segment.history_keys),
+            history,
             continuity: segments.iter().map(|segment| segment.continuity.clone()).collect(),
+            subject,
         }
     }
 

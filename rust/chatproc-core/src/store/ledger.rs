@@ -50,6 +50,14 @@ pub struct Candidate {
     order: (i64, Option<i64>, String),
 }
 
+impl Candidate {
+    /// Messages that take a number in a document, the carried ones among them.
+    #[must_use]
+    pub fn refs(&self) -> u64 {
+        self.sent + self.carried.len() as u64
+    }
+}
+
 /// A message's row for segmenting, owned.
 struct Slim {
     member: Member,
@@ -137,7 +145,7 @@ pub fn refresh(transaction: &Transaction<'_>, options: &Options, settings_fp: &[
 /// Says of every segment anew what it waits for.
 fn restate(transaction: &Transaction<'_>, settings_fp: &[u8; 32], limit: u64) -> Result<()> {
     let mut query = transaction
-        .prepare("SELECT segment, content_fp, chars, sent, files, subject_at IS NOT NULL FROM segments")?;
+        .prepare("SELECT segment, content_fp, chars, sent + json_array_length(carried), files, subject_at IS NOT NULL FROM segments")?;
     let mut rows = query.query([])?;
     let sql = "UPDATE segments SET status = ?2, failure = ?3
                WHERE segment = ?1 AND (status, failure) IS NOT (?2, ?3)";
@@ -240,7 +248,7 @@ fn resegment(
         transaction.prepare_cached("DELETE FROM segments WHERE segment = ?1")?.execute([number])?;
     }
     for (segment, members, carried) in fresh {
-        let fits = alone_fits(segment.chars, segment.sent, segment.files, limit);
+        let fits = alone_fits(segment.chars, segment.refs(), segment.files, limit);
         let subject = segment.subject_at.is_some();
         let (status, failure) = standing(transaction, &segment.content_fp, settings_fp, subject, fits)?;
         let first = segment.members.first().map(|&at| &slim[at]);

@@ -104,6 +104,15 @@ impl Store {
         open().map_err(|error| error.at(path))
     }
 
+    /// A store that holds nothing, in memory: what a reader sees where there is none yet.
+    pub fn empty() -> Result<Self> {
+        let conn = Connection::open_in_memory()?;
+        for (_, statements) in MIGRATIONS {
+            conn.execute_batch(statements)?;
+        }
+        Ok(Self { conn, path: PathBuf::new() })
+    }
+
     /// The connection, for the modules of this folder.
     #[must_use]
     pub fn conn(&self) -> &Connection {

@@ -39,16 +39,6 @@ pub fn status(conn: &Connection) -> Result<Value> {
     }))
 }
 
-/// The same shape for a project without a store.
-#[must_use]
-pub fn nothing() -> Value {
-    json!({
-        "events": 0, "messages": 0, "conversations": 0, "tasks": no_tasks(), "outcomes": no_outcomes(),
-        "forks": 0, "oversized": [], "quarantined": 0, "outbox": 0, "pending_segments": 0,
-        "last_round": null, "connections": [],
-    })
-}
-
 fn no_tasks() -> Map<String, Value> {
     let statuses = ["open", "completed", "cancelled", "superseded"];
     statuses.into_iter().map(|status| (status.to_owned(), json!(0))).collect()
