@@ -308,7 +308,7 @@ class TestTheServer:
     @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
     def test_ctrl_c_in_the_middle_of_an_answer_ends_the_process_quietly(self, small_model: Path) -> None:
         with subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED, str(small_model)],
+            [sys.executable, "-W", "ignore", "-c", INTERRUPTED, str(small_model)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -427,7 +427,7 @@ def session(base_url: str, **settings: Any) -> Any:  # noqa: ANN401
 @pytest.mark.timeout(900)
 class TestTheSession:
     def test_a_session_ends_with_tasks_that_are_proven_or_with_a_reason(self, base_url: str) -> None:
-        result = asyncio.run(session(base_url, max_turns=3))
+        result = asyncio.run(session(base_url, max_turns=2, max_output_tokens=400))
         (end,) = result.conversations
         assert (end["ref"], end["group"]) == ("c1", "g_1")
         if end["outcome"] == "accepted":
@@ -437,7 +437,7 @@ class TestTheSession:
         else:
             assert end["outcome"] == "failed"
             assert end["reason"]
-        assert 1 <= result.usage["requests"] <= 3
+        assert 1 <= result.usage["requests"] <= 2
         assert result.usage["input_tokens"] > 0
 
     def test_an_answer_that_never_fits_is_asked_again_and_then_given_up_with_its_reason(

@@ -136,6 +136,8 @@ def _start(path: Path, threads: int, context: int) -> _Served:
     params.ui = False
     try:
         server = xllamacpp.Server(params)
+        # A server that is ended before its loop runs never ends; one token proves that it runs.
+        server.handle_completions({"prompt": ".", "max_tokens": 1})
     except RuntimeError as error:
         raise ConfigError(
             "the local model cannot be loaded",
