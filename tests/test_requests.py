@@ -1,0 +1,249 @@
+"""Nothing is in a request but what the contract lists: provenance stays here, the key goes to its origin alone.
+
+Every field that must not leave the machine carries a mark of its own, and no recorded byte holds one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.project import START, Project, chat, event
+from tests.sse import Answer, ModelServer, call, document_of, new_task, no_tasks, one_task_each, redirect, submits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KEY = "sk-canary-key"
+HEADERS = {
+    "host",
+    "connection",
+    "accept",
+    "accept-encoding",
+    "content-type",
+    "content-length",
+    "user-agent",
+    "authorization",
+}
+
+
+def marked(number: int, text: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    """A message with a mark in every field that stays on this machine."""
+    name = f"canary-{number}"
+    first = {"index": 7_000_000 + number, "predecessor": f"{name - 1 if False else name}-predecessor"}
+    return event(
+        f"{name}-key",
+        text,
+        event_id=f"{name}-event",
+        account_id="canary-account",
+        message_id=f"{name}-message",
+        conversation={"id": "canary-conversation", "name": "canary-room", "type": "group"},
+        sent_at=START + 60 * number,
+        sender={"id": "canary-sender", "name": "王老师", "role": "user", "canary-sub": "canary-unknown-sub"},
+        mentions=[{"id": "canary-mentioned", "name": "canary-mentioned-name"}],
+        sequence=first,
+        selection={"rules": ["canary-rule"], "window": [1, 2]},
+        collected_at=1_799_999_999,
+        source={
+            "module": "canary-module",
+            "detail": "canary-detail",
+            "database": "canary-database.db",
+            "table": "canary-table",
+            "local_id": 987_654_321,
+        },
+        canary_unknown={"canary-deep": ["canary-unknown-value"]},
+        **more,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project whose folder, rules and store are marked too."""
+    project = Project(tmp_path / "canary-project")
+    archive = project.root / "canary-archive" / "canary-folder"
+    archive.mkdir(parents=True)
+    (archive / "stored.txt").write_text("第一段\n\n第二段\n", encoding="utf-8")
+    project.configure(
+        input={"archive_root": "canary-archive"},
+        agent={"api_key_env": "CHAT_PROCESSOR_API_KEY", "api_key_file": ""},
+    )
+    project.environment = {
+        "CHAT_PROCESSOR_API_KEY": KEY,
+        "OPENAI_API_KEY": "canary-openai-key",
+        "OPENAI_ORG_ID": "canary-org",
+        "OPENAI_PROJECT_ID": "canary-project-id",
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/canary",
+        "OPENAI_CUSTOM_HEADERS": "X-Canary: canary-header",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "ALL_PROXY": "http://127.0.0.1:9",
+        "no_proxy": "",
+    }
+    attachment = {
+        "id": "canary-attachment",
+        "name": "通知.txt",
+        "mime": "text/plain",
+        "size": 20,
+        "path": "canary-folder/stored.txt",
+        "state": "present",
+    }
+    project.batch(
+        "canary-batch.jsonl",
+        marked(1, "交报告", attachments=[attachment]),
+        marked(2, "好的", reply_to="canary-1-key"),
+        marked(3, "", kind="system"),
+        marked(4, "canary-recalled", state="recalled"),
+        "canary-refused",
+    )
+    return project
+
+
+def read_search_submit(request: dict[str, Any]) -> Answer:
+    """A model that uses every tool before it submits a task on all that it saw."""
+    said = sum(message["role"] == "tool" for message in request["messages"])
+    document = document_of(request)
+    if said == 0 and document["attachments"]:
+        return call("read_attachment", {"ref": "f1"})
+    if said < 2:
+        return call("find_related_tasks", {"query": "报告"})
+    (conversation,) = document["conversations"]
+    message = conversation["segments"][0]["messages"][0]["id"]
+    sources = [message, "f1:b1"] if document["attachments"] else [message]
+    return submits({conversation["id"]: [new_task("交报告", sources)]})
+
+
+@pytest.fixture
+def recorded(project: Project) -> Iterator[ModelServer]:
+    """All requests of three rounds: a new message, a retry after feedback, and an edit with a related task."""
+    with ModelServer(read_search_submit) as server:
+        project.configure(agent={"base_url": server.base_url})
+        project.once(3)
+        edited = {**marked(1, "交报告和表"), "event_id": "canary-edit", "revision": 1, "state": "edited"}
+        project.batch("canary-more.jsonl", edited, marked(5, "还有"))
+        project.once()
+        yield server
+
+
+def test_no_provenance_is_in_any_request(project: Project, recorded: ModelServer) -> None:
+    assert len(recorded.requests) >= 5
+    store_only = [task["task_id"] for task in project.tasks()]
+    store_only += [group for task in project.tasks() for group in [task["context"]["group"]]] if False else []
+    hashes = [task["processing"][name] for task in project.tasks() for name in ("settings_fp", "rules_sha256")]
+    numbers = ["987654321", "1799999999", "7000001"]
+    for request in recorded.requests:
+        whole = request.path.encode() + request.body + json.dumps(request.headers).encode()
+        text = json.dumps(json.loads(request.body), ensure_ascii=False) + request.path + str(request.headers)
+        for mark in ("canary", str(project.root), project.root.name, *store_only, *hashes, *numbers):
+            assert mark not in text.replace(KEY, "").replace(f"Bearer {KEY}", ""), mark
+            assert mark.encode() not in whole.replace(KEY.encode(), b""), mark
+    assert "第一段" in recorded.requests[1].body.decode() or "第一段" in str(recorded.requests[1].json)
+
+
+def keys_of(value: object) -> set[str]:
+    """Every key anywhere in a JSON value."""
+    if isinstance(value, dict):
+        return set(value) | {key for it in value.values() for key in keys_of(it)}
+    if isinstance(value, list):
+        return {key for it in value for key in keys_of(it)}
+    return set()
+
+
+def test_a_document_has_the_listed_keys_and_no_others(recorded: ModelServer) -> None:
+    message_keys = [
+        "id", "time", "sender", "self", "history", "edited", "recalled", "mentions_me", "reply_to", "text",
+        "attachments",
+    ]  # fmt: skip
+    for document in recorded.documents:
+        assert set(document) == {"timezone", "conversations", "attachments", "tasks"}
+        for conversation in document["conversations"]:
+            assert set(conversation) == {"id", "platform", "segments", "related_tasks"}
+            for segment in conversation["segments"]:
+                assert set(segment) == {"continuity", "messages"}
+                for message in segment["messages"]:
+                    assert list(message) == [key for key in message_keys if key in message]
+                    assert all(value not in (None, False, "", []) for value in message.values())
+        for attachment in document["attachments"]:
+            assert set(attachment) <= {"ref", "name", "type", "size", "available"}
+        for task in document["tasks"]:
+            assert set(task) == {
+                "ref", "title", "event", "status", "priority", "time", "people", "location",
+            }  # fmt: skip
+    assert [task["title"] for task in recorded.documents[-1]["tasks"]] == ["交报告"]
+
+
+def test_a_request_is_the_system_text_the_document_and_the_session_and_no_more(recorded: ModelServer) -> None:
+    allowed = {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_tokens"}
+    for request in recorded.requests:
+        assert set(request.json) <= allowed
+        assert set(request.headers) <= HEADERS
+        assert request.path == "/v1/chat/completions"
+        assert [message["role"] for message in request.json["messages"]][:2] == ["system", "user"]
+        assert [tool["function"]["name"] for tool in request.json["tools"]] == [
+            "read_attachment",
+            "find_related_tasks",
+            "submit_tasks",
+        ]
+
+
+def test_a_tools_answer_has_the_listed_keys_and_no_others(recorded: ModelServer) -> None:
+    listed = {"total", "units", "id", "text", "next", "note"}
+    listed |= {"page", "tasks", "ref", "title", "event", "status", "priority", "time", "people", "location"}
+    listed |= {"platform", "updated", "start", "due", "original", "timezone", "check", "name", "role"}
+    answers = [
+        json.loads(message["content"])
+        for request in recorded.requests
+        for message in request.json["messages"]
+        if message["role"] == "tool"
+    ]
+    assert answers
+    assert keys_of(answers) <= listed
+
+
+def test_the_key_is_in_the_authorization_of_its_origin_alone(recorded: ModelServer) -> None:
+    for request in recorded.requests:
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        others = {name: value for name, value in request.headers.items() if name != "authorization"}
+        assert KEY not in str(others)
+        assert KEY.encode() not in request.body
+        assert request.headers["host"] == recorded.base_url.split("/")[2]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(project: Project, status: int) -> None:
+    with ModelServer(no_tasks) as elsewhere:
+        with ModelServer([redirect(f"{elsewhere.base_url}/chat/completions", status)]) as server:
+            project.configure(agent={"base_url": server.base_url})
+            report = project.once(3)
+            assert len(server.requests) == 1
+        assert elsewhere.requests == []
+    assert "redirect" in report["round"]["groups"][0]["reason"]
+    assert report["round"]["pending"] == 1
+
+
+def test_the_key_is_in_no_file_and_no_output(project: Project, recorded: ModelServer) -> None:
+    project.batch("bad.jsonl", *chat("other", "交表"))
+    with ModelServer([lambda _: Answer((KEY.encode(),), 401)]) as refusing:
+        project.configure(agent={"base_url": refusing.base_url})
+        for command in (["once", "-vv", "--json"], ["status", "--json"], ["check", "-vv"]):
+            done = project.start(*command).wait()
+            assert KEY not in done.out + done.err
+    assert not [name for name, content in project.files().items() if content and KEY.encode() in content]
+    assert recorded.requests
+
+
+def test_each_conversation_is_told_by_refs_that_say_nothing(project: Project) -> None:
+    with ModelServer(one_task_each) as server:
+        project.configure(agent={"base_url": server.base_url})
+        project.batch("b.jsonl", *chat("canary-second", "交表"))
+        project.once(3)
+        (document,) = server.documents
+    assert [conversation["id"] for conversation in document["conversations"]] == ["c1", "c2"]
+    ids = [
+        message["id"]
+        for conversation in document["conversations"]
+        for segment in conversation["segments"]
+        for message in segment["messages"]
+    ]
+    assert ids == [f"m{number}" for number in range(1, len(ids) + 1)]
