@@ -352,7 +352,7 @@ class Project:
         return pending
 
     def outcome(self) -> dict[str, Any]:
-        """What two runs must agree on: counts, tasks and events, but for times, usage, rows and file borders."""
+        """What two runs must agree on: counts, tasks and events, without times, usage, rows and borders."""
         status = self.status()
         del status["last_round"]
         return {

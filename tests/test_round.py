@@ -1,4 +1,4 @@
-"""A round through the program: what is asked, in which order, what becomes of it, and what each command shows."""
+"""A round through the program: what is asked in which order, what becomes of it, what commands show."""
 
 from __future__ import annotations
 
@@ -72,11 +72,13 @@ def texts_of(document: dict[str, Any]) -> list[str]:
 def sent(server: ModelServer) -> list[str]:
     """The user messages of all first requests of sessions, byte for byte."""
     messages = [request.json["messages"] for request in server.requests]
-    return [next(it["content"] for it in list_ if it["role"] == "user") for list_ in messages if len(list_) == 2]
+    return [
+        next(it["content"] for it in list_ if it["role"] == "user") for list_ in messages if len(list_) == 2
+    ]
 
 
 class Counter:
-    """A model that counts how many requests it has in hand, and waits until a whole group of them is there."""
+    """A model that counts the requests it has in hand, and waits until so many are there together."""
 
     def __init__(self, together: int) -> None:
         self._barrier = threading.Barrier(together)
@@ -155,7 +157,8 @@ def test_groups_of_one_conversation_are_asked_for_one_after_the_other(project: P
 def test_a_failed_group_does_not_stop_the_next_of_its_conversation(project: Project) -> None:
     with ModelServer([failure(500), one_task_each, one_task_each]) as server:
         project.configure(
-            agent={"base_url": server.base_url, "batching": "single_conversation"}, context={"max_messages": 1}
+            agent={"base_url": server.base_url, "batching": "single_conversation"},
+            context={"max_messages": 1},
         )
         project.batch("a.jsonl", *singles("lab", "交一", "交二"))
         assert [it["outcome"] for it in project.once(3)["round"]["groups"]] == ["failed", "done"]
@@ -314,7 +317,9 @@ def test_a_status_set_during_the_session_is_a_conflict_and_the_next_round_asks_a
     worked.check_published()
 
 
-@pytest.mark.parametrize(("command", "status"), [("done", "completed"), ("cancel", "cancelled"), ("reopen", "open")])
+@pytest.mark.parametrize(
+    ("command", "status"), [("done", "completed"), ("cancel", "cancelled"), ("reopen", "open")]
+)
 def test_what_a_user_set_no_round_undoes(worked: Project, command: str, status: str) -> None:
     (task,) = worked.tasks()
     worked.call(command, task["task_id"], "--actor", "me")
@@ -507,9 +512,9 @@ def test_tasks_show_the_record_of_the_contract(worked: Project) -> None:
     assert {"tasks", "next_cursor", "total"} <= set(page)
     (task,) = page["tasks"]
     record = {
-        "title", "event", "priority", "priority_reason", "status", "status_by", "priority_by", "time", "people",
-        "location", "action_steps", "notes", "needs_review", "review_reasons", "source_message_keys", "sources",
-        "attachment_evidence", "owner", "context", "processing",
+        "title", "event", "priority", "priority_reason", "status", "status_by", "priority_by", "time",
+        "people", "location", "action_steps", "notes", "needs_review", "review_reasons",
+        "source_message_keys", "sources", "attachment_evidence", "owner", "context", "processing",
     }  # fmt: skip
     assert record | {"task_id", "revision", "updated_at"} <= set(task)
     assert task["source_message_keys"] == ["lab2"]
@@ -565,7 +570,7 @@ def check_preview_is_sent(project: Project, server: ModelServer, *arguments: str
 
 
 def test_a_full_preview_is_what_is_sent_byte_for_byte(worked: Project, server: ModelServer) -> None:
-    """With tasks that are related, edits, recalls, attachments, replies and text that JSON writes as escapes."""
+    """With related tasks, edits, recalls, attachments, and text that JSON writes as escapes."""
     attachment = {"id": "a1", "name": "模板\u2028.docx", "size": 7, "path": "x/模板.docx", "state": "present"}
     edited = {**chat("lab", "交\u0000报告\x1b[31m\u202e😀", begin=2)[0], "event_id": "e", "revision": 1}
     worked.batch(
@@ -582,7 +587,9 @@ def test_a_full_preview_of_many_groups_is_what_is_sent_byte_for_byte(
     project: Project, server: ModelServer, chats: int
 ) -> None:
     """A request that holds more groups than are listed is shown whole: it is what would leave the machine."""
-    project.batch("a.jsonl", *(message for name in "abcdefghijkl"[:chats] for message in chat(name, f"交 {name}")))
+    project.batch(
+        "a.jsonl", *(message for name in "abcdefghijkl"[:chats] for message in chat(name, f"交 {name}"))
+    )
     check_preview_is_sent(project, server)
 
 
@@ -665,7 +672,13 @@ def test_no_text_of_a_message_or_a_model_reaches_a_screen_as_a_command(
 def on_terminal(project: Project, *arguments: str) -> str:
     """What a command writes to a terminal that has no colours."""
     controller, terminal = pty.openpty()
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "COLUMNS": "120",
+        "PYTHONWARNINGS": "ignore",
+    }
     with subprocess.Popen(
         [*PROGRAM, *arguments], cwd=project.root, env=environment, stdout=terminal, stderr=subprocess.DEVNULL
     ) as running:

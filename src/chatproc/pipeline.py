@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -139,7 +140,14 @@ class _Writer:
             raise
 
     async def ingest(self, progress: Watch) -> Json:
-        return await asyncio.to_thread(self.store.ingest, _input(self.config), _bytes_read(progress))
+        """Read what is new. Cancelled, it ends with the slice in hand: a thread cannot be stopped, but told."""
+        stopped = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                self.store.ingest, _input(self.config), _bytes_read(progress, stopped)
+            )
+        finally:
+            stopped.set()
 
     def export(self) -> ExportReport:
         """Publish what waits. A disk that refuses costs nothing: the next round publishes it first."""
@@ -410,9 +418,8 @@ def preview(
     )
     system = _estimated_tokens(system_text(rules.text, config.agent.tools))
     tokens = sum(_estimated_tokens(document) + system for document in found["documents"])
-    chars = sum(view["chars"] for view in found["groups"])
     for view in found["groups"]:
-        view["estimated_tokens"] = round(tokens * view["chars"] / chars)
+        view["estimated_tokens"] = round(tokens * view["chars"] / found["document_chars"])
         view["estimated_price"] = _price(config, {"input_tokens": view["estimated_tokens"]})
     return Preview(
         ingest=found["ingest"],
@@ -769,11 +776,13 @@ def _shown_path(config: Config, file: Path) -> str:
     return str(file.relative_to(config.root)) if file.is_relative_to(config.root) else str(file)
 
 
-def _bytes_read(progress: Watch) -> Callable[[int, int], None] | None:
-    if progress is None:
-        return None
+def _bytes_read(progress: Watch, stopped: threading.Event | None = None) -> Callable[[int, int], None]:
+    """Tells of bytes read after each slice; what it raises ends the reading."""
 
     def tell(done: int, total: int) -> None:
-        progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
+        if stopped is not None and stopped.is_set():
+            raise asyncio.CancelledError
+        if progress is not None:
+            progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
 
     return tell

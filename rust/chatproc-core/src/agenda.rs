@@ -2,6 +2,8 @@
 //!
 //! Reads messages wherever they are, in the store or only in memory; writes nothing.
 
+use std::ops::Range;
+
 use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -144,6 +146,20 @@ impl Agenda {
         self.batches(limit, options)
     }
 
+    /// The batches that hold the groups at these places, as this round and the ones after it make them.
+    #[must_use]
+    pub fn batches_with(&self, wanted: &Range<usize>, options: &Options) -> Vec<Vec<usize>> {
+        let size = usize::try_from(options.max_groups_per_round).unwrap_or(usize::MAX).max(1);
+        let mut found: Vec<Vec<usize>> = Vec::new();
+        for (round, groups) in self.groups.chunks(size).enumerate().take(wanted.end.div_ceil(size)) {
+            let groups: Vec<plan::Group> = groups.iter().map(|group| group.plan.clone()).collect();
+            let placed = |batch: Vec<usize>| batch.into_iter().map(|place| round * size + place).collect();
+            found.extend(plan::batches(&groups, options).into_iter().map(placed));
+        }
+        found.retain(|batch| batch.iter().any(|place| wanted.contains(place)));
+        found
+    }
+
     /// The batches of the first `limit` groups.
     #[must_use]
     pub fn batches(&self, limit: usize, options: &Options) -> Vec<Vec<usize>> {
@@ -152,10 +168,15 @@ impl Agenda {
         plan::batches(&groups, options)
     }
 
+    /// Where the group with that id stands.
+    pub fn place(&self, id: &str) -> Result<usize> {
+        let found = self.groups.iter().position(|group| group.id == id);
+        found.ok_or_else(|| Error::NotFound(format!("no pending group has the id {id}")))
+    }
+
     /// The group with that id.
     pub fn group(&self, id: &str) -> Result<&GroupPlan> {
-        let found = self.groups.iter().find(|group| group.id == id);
-        found.ok_or_else(|| Error::NotFound(format!("no pending group has the id {id}")))
+        Ok(&self.groups[self.place(id)?])
     }
 }
 
@@ -250,13 +271,13 @@ impl Shelf<'_> {
     /// Names a conversation for a person.
     pub fn conversation(&self, place: &Place) -> Result<Value> {
         let told = self.fresh.and_then(|fresh| fresh.names.get(place));
-        let told = told.map(|naming| (naming.name.clone(), &naming.told.collected_at));
+        let told = told.map(|naming| (naming.name.clone(), &naming.told));
         let stored = match self.conn {
             Some(conn) => crate::store::status::conversation_name(conn, place)?,
             None => None,
         };
         let name = match (told, stored) {
-            (Some((name, at)), Some((_, stored_at))) if *at >= stored_at => name,
+            (Some((name, told)), Some((_, stored))) if *told > stored => name,
             (_, Some((name, _))) | (Some((name, _)), None) => name,
             (None, None) => None,
         };
@@ -319,7 +340,6 @@ struct Opened<'a> {
     event: Event<'a>,
     facts: Vec<FileFacts>,
     history: bool,
-    carried: bool,
 }
 
 impl<'a> Opened<'a> {
@@ -338,11 +358,11 @@ impl<'a> Opened<'a> {
             None => stored_facts(&event, held.merged.as_deref())?,
         };
         let history = held.carried || event.sent_at < start_at;
-        Ok(Self { event, facts, history, carried: held.carried })
+        Ok(Self { event, facts, history })
     }
 
     fn sent(&self) -> Sent<'_> {
-        Sent { event: &self.event, facts: &self.facts, history: self.history, carried: self.carried }
+        Sent { event: &self.event, facts: &self.facts, history: self.history }
     }
 }
 

@@ -56,7 +56,7 @@ pub fn message_cost(event: &Event<'_>, facts: &[FileFacts]) -> u32 {
     let shown = Shown {
         id: MESSAGE_REF,
         time: TIME,
-        sender: event.sender_name.as_deref(),
+        sender: sender_name(event),
         history: false,
         reply_to: event.reply_to.as_ref().map(|_| MESSAGE_REF),
         files: &files,
@@ -68,7 +68,7 @@ pub fn message_cost(event: &Event<'_>, facts: &[FileFacts]) -> u32 {
         write_file(&mut text, file, facts.get(number), FILE_REF);
         text.push(',');
     }
-    let namesake = if event.sender_name.is_some() { NAMESAKE } else { 0 };
+    let namesake = if sender_name(event).is_some() { NAMESAKE } else { 0 };
     u32::try_from(text.chars().count()).unwrap_or(u32::MAX).saturating_add(namesake)
 }
 
@@ -76,6 +76,12 @@ pub fn message_cost(event: &Event<'_>, facts: &[FileFacts]) -> u32 {
 #[must_use]
 pub fn visible_files<'e, 'a>(event: &'e Event<'a>) -> &'e [Attachment<'a>] {
     if event.state == State::Recalled { &[] } else { &event.attachments }
+}
+
+/// The sender's name as far as there is one to show: an empty one is none.
+#[must_use]
+pub fn sender_name<'e>(event: &'e Event<'_>) -> Option<&'e str> {
+    event.sender_name.as_deref().filter(|name| !name.is_empty())
 }
 
 /// Writes a message as it is sent. Keys that are null, false or empty are left out.

@@ -128,7 +128,7 @@ fn create_folder(folder: &Path) -> Result<()> {
 }
 
 /// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     #[cfg(unix)]
     fs::File::open(folder)?.sync_all()?;

@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
+/// The byte order mark that a file may start with.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// What one `stat` tells of a batch file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
@@ -69,10 +72,10 @@ pub fn stat(path: &Path) -> Result<Option<Stat>> {
 pub enum Line<'a> {
     /// A line without its newline.
     Whole(&'a [u8]),
-    /// A line of that many bytes, longer than allowed and skipped.
+    /// A line of that many bytes without its end, longer than allowed and skipped.
     TooLong(u64),
-    /// The last line, which has no newline yet.
-    Open(&'a [u8]),
+    /// The last line, which has no newline yet; none when it is longer than allowed already.
+    Open(Option<&'a [u8]>),
 }
 
 /// Lines of one batch file, from where it was left.
@@ -129,8 +132,9 @@ impl Lines {
     pub fn next_line(&mut self) -> Result<Option<Line<'_>>> {
         self.buffer.clear();
         let mut length: u64 = 0;
-        // A byte over the limit tells a line that is too long; its carriage return may be one more.
-        let room = self.limit.saturating_add(2);
+        let mut last = 0;
+        // What is not counted, a byte order mark and a line end, must not hide that a line is too long.
+        let room = self.limit.saturating_add(BOM.len() + 2);
         let mut hashed = self.digest.clone();
         let ended = loop {
             let part = self.source.fill_buf()?;
@@ -139,6 +143,7 @@ impl Lines {
             }
             let newline = part.iter().position(|&byte| byte == b'\n');
             let taken = newline.map_or(part.len(), |at| at + 1);
+            last = part[..newline.unwrap_or(taken)].last().copied().unwrap_or(last);
             hashed.update(&part[..taken]);
             let kept = taken.min(room.saturating_sub(self.buffer.len()));
             self.buffer.extend_from_slice(&part[..kept]);
@@ -153,14 +158,18 @@ impl Lines {
         }
         if !ended {
             let line = line_of(&self.buffer, self.offset);
-            return Ok(Some(if line.len() > self.limit { Line::TooLong(length) } else { Line::Open(line) }));
+            return Ok(Some(Line::Open((line.len() <= self.limit).then_some(line))));
         }
         let start = self.offset;
         self.digest = hashed;
         self.offset += length;
         self.number += 1;
         let line = line_of(&self.buffer, start);
-        Ok(Some(if line.len() > self.limit { Line::TooLong(length) } else { Line::Whole(line) }))
+        if line.len() <= self.limit {
+            return Ok(Some(Line::Whole(line)));
+        }
+        let mark = if start == 0 && self.buffer.starts_with(BOM) { BOM.len() as u64 } else { 0 };
+        Ok(Some(Line::TooLong(length - 1 - u64::from(last == b'\r') - mark)))
     }
 
     /// How far the file was read.
@@ -179,16 +188,22 @@ impl Lines {
 fn line_of(buffer: &[u8], offset: u64) -> &[u8] {
     let line = buffer.strip_suffix(b"\n").unwrap_or(buffer);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if offset == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
+    if offset == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line }
 }
 
-/// Reads one line of a plain file again.
-pub fn read_at(path: &Path, offset: u64, length: u64) -> Result<Vec<u8>> {
-    let mut file = fs_err::File::open(path)?;
-    file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(line_of(&bytes, offset).to_vec())
+/// Reads one line of a file again; none when no line of that length stands there any more.
+pub fn read_again(path: &Path, offset: u64, length: u64) -> Result<Option<Vec<u8>>> {
+    let mut lines = Lines::open(path, None, length)?;
+    let mut before = Vec::new();
+    io::copy(&mut (&mut lines.source).take(offset.saturating_sub(1)), &mut io::sink())?;
+    (&mut lines.source).take(offset.min(1)).read_to_end(&mut before)?;
+    lines.offset = offset;
+    match lines.next_line()? {
+        Some(Line::Whole(line)) if line.len() as u64 == length && (offset == 0 || before == b"\n") => {
+            Ok(Some(line.to_vec()))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn buffered<R: Read>(source: R) -> BufReader<R> {

@@ -259,8 +259,10 @@ pub struct Preview {
     pub pending: usize,
     /// Segments too long for any group.
     pub oversized: Vec<Value>,
-    /// The documents of the batches of these groups.
+    /// The documents of the batches that hold these groups.
     pub documents: Vec<String>,
+    /// Characters of all groups in these documents.
+    pub document_chars: u64,
 }
 
 /// Looks at what a round would send, without writing anything.
@@ -284,14 +286,13 @@ pub fn preview(
         let candidates = ledger::pending(conn, Some(&fresh), options, &settings.fingerprint(options))?;
         let shelf = Shelf { conn, fresh: Some(&fresh) };
         let agenda = agenda(candidates, options);
-        let batches = match group {
-            None => agenda.batches(limit, options),
-            Some(id) => {
-                let wanted = agenda.group(id)?.id.as_str();
-                vec![(0..agenda.groups.len()).filter(|&place| agenda.groups[place].id == wanted).collect()]
-            }
+        let wanted = match group {
+            None => 0..limit.min(agenda.groups.len()),
+            Some(id) => agenda.place(id).map(|place| place..place + 1)?,
         };
-        let groups = batches.iter().flatten().map(|&place| shelf.view(&agenda.groups[place]));
+        // A request is shown whole, with what it holds beyond the wanted groups: that is what is sent.
+        let batches = agenda.batches_with(&wanted, options);
+        let groups = agenda.groups[wanted].iter().map(|group| shelf.view(group));
         let documents = batches.iter().map(|batch| {
             let groups: Vec<&GroupPlan> = batch.iter().map(|&place| &agenda.groups[place]).collect();
             Ok(shelf.document(&groups, options)?.document)
@@ -302,6 +303,7 @@ pub fn preview(
             pending: agenda.groups.len(),
             oversized: shelf.all_oversized(&agenda, options)?,
             documents: documents.collect::<Result<_>>()?,
+            document_chars: batches.iter().flatten().map(|&place| agenda.groups[place].chars).sum(),
         })
     };
     look().map_err(|error| error.at(state))

@@ -115,6 +115,8 @@ fn note(report: &mut Ingested, batch: &Batch, input: &Input, read: Result<bool>)
             report.files += 1;
             report.waiting += u64::from(waiting);
         }
+        // It vanished since it was found.
+        Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
         // The collector may still be writing a compressed batch.
         Err(Error::Io(error))
             if error.kind() == std::io::ErrorKind::UnexpectedEof && !batch.settled(input) =>
@@ -258,7 +260,9 @@ fn read_slice(
             Some(Line::TooLong(length)) => {
                 intake.too_long(known, spot(), length, input.max_line_bytes)?;
             }
-            Some(Line::Open(line)) => {
+            // Too long to hold: it may still grow, and is listed once it ended.
+            Some(Line::Open(None)) => return Ok(End::Open { waiting: true }),
+            Some(Line::Open(Some(line))) => {
                 if line.trim_ascii().is_empty() {
                     return Ok(End::Open { waiting: false });
                 }

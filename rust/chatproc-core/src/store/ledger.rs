@@ -378,8 +378,8 @@ pub fn pending(
     let mut by_place: BTreeMap<Place, Vec<Candidate>> = BTreeMap::new();
     let mut again: HashSet<Place> = HashSet::new();
     if let Some(intake) = fresh {
-        for touched in intake.messages.values().filter(|touched| touched.resegment || touched.left.is_some())
-        {
+        // Even what changes no segment may change what is sent.
+        for touched in intake.messages.values().filter(|touched| touched.changed) {
             again.insert(touched.message.place.clone());
             again.extend(touched.left.clone());
         }

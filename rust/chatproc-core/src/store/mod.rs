@@ -55,13 +55,11 @@ impl Store {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;
         }
-        private(fs_err::OpenOptions::new().write(true).create(true)).open(path)?;
+        if is_missing(path)? {
+            Self::create(path, now, migrations)?;
+        }
         let open = || -> Result<Self> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let conn = Connection::open_with_flags(path, flags)?;
-            conn.busy_timeout(BUSY)?;
-            steady(&conn)?;
-            let mut store = Self { conn, path: path.to_owned() };
+            let mut store = Self::connect(path)?;
             store.migrate(now, migrations)?;
             store.conn.pragma_update(None, "journal_mode", "WAL")?;
             store.conn.pragma_update(None, "synchronous", "FULL")?;
@@ -72,14 +70,45 @@ impl Store {
         open().map_err(|error| error.at(path))
     }
 
+    /// Makes a store under another name and renames it: it is there whole or not at all, and no reader ever
+    /// meets a journal that only a writer may roll back.
+    fn create(path: &Path, now: i64, migrations: &[(&str, &str)]) -> Result<()> {
+        let unfinished = beside(path, ".new");
+        remove_if_there(&unfinished)?;
+        for suffix in ["-journal", "-wal", "-shm"] {
+            remove_if_there(&beside(&unfinished, suffix))?;
+            // Of a store that someone took away; they would be played into the new one.
+            remove_if_there(&beside(path, suffix))?;
+        }
+        private(fs_err::OpenOptions::new().write(true).create_new(true)).open(&unfinished)?;
+        let fill = || -> Result<()> {
+            let mut store = Self::connect(&unfinished)?;
+            store.migrate(now, migrations)?;
+            // Set here, so that opening the store changes nothing of its file.
+            store.conn.pragma_update(None, "journal_mode", "WAL")?;
+            store.conn.close().map_err(|(_, error)| error)?;
+            Ok(())
+        };
+        fill().map_err(|error| error.at(path))?;
+        fs_err::File::open(&unfinished)?.sync_all()?;
+        crate::failpoint::hit("migrate.made");
+        fs_err::rename(&unfinished, path)?;
+        crate::export::sync_folder(path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Connects to a file that is there. The file is never opened but by SQLite: closing any other descriptor
+    /// of it would take away the POSIX locks that this process holds on it.
+    fn connect(path: &Path) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags)?;
+        conn.busy_timeout(BUSY)?;
+        steady(&conn)?;
+        Ok(Self { conn, path: path.to_owned() })
+    }
+
     /// Opens a state file for reading; none when there is no store yet.
     pub fn read(path: &Path) -> Result<Option<Self>> {
-        let empty = match fs_err::metadata(path) {
-            Ok(metadata) => metadata.len() == 0,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-            Err(error) => return Err(error.into()),
-        };
-        if empty {
+        if is_missing(path)? {
             return Ok(None);
         }
         let open = || -> Result<Option<Self>> {
@@ -193,6 +222,28 @@ fn steady(conn: &Connection) -> Result<()> {
     // Without it SQLite prepares a statement anew at each look-up, to plan it for that value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
+}
+
+/// Whether there is no store yet: no file, or one in which nothing was ever written.
+fn is_missing(path: &Path) -> Result<bool> {
+    match fs_err::metadata(path) {
+        Ok(metadata) => Ok(metadata.len() == 0),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 fn version_of(migrations: &[(&str, &str)]) -> i64 {

@@ -91,7 +91,12 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
     let raw = match line.raw {
         Some(raw) => raw,
         None if line.length <= max_line_bytes => {
-            inbox::read_at(Path::new(&line.file), line.offset, line.length)?
+            let again = inbox::read_again(Path::new(&line.file), line.offset, line.length)?;
+            again.ok_or_else(|| {
+                let gone =
+                    format!("no line of {} bytes stands at byte {} any more", line.length, line.offset);
+                Error::Invalid(format!("{}: {gone}", line.file))
+            })?
         }
         None => {
             let explanation =

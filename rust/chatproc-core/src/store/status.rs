@@ -4,15 +4,18 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::revision::Place;
+use crate::revision::{Place, Told};
 use crate::store::{meta, outbox, quarantine, rounds};
 
-/// A conversation's name and when it was told.
-pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, i64)>> {
-    let sql = "SELECT name, named_at FROM conversations WHERE platform = ?1 AND account_id = ?2 AND id = ?3";
+/// A conversation's name and the delivery that told it.
+pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, Told)>> {
+    let sql = "SELECT name, named_at, named_by FROM conversations
+               WHERE platform = ?1 AND account_id = ?2 AND id = ?3";
     let mut query = conn.prepare_cached(sql)?;
     let place = params![place.platform, place.account_id, place.conversation_id];
-    Ok(query.query_row(place, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    let named = query
+        .query_row(place, |row| Ok((row.get(0)?, Told { collected_at: row.get(1)?, event_id: row.get(2)? })));
+    Ok(named.optional()?)
 }
 
 /// What the store holds: messages by outcome, tasks by status, what waits, what went wrong.
