@@ -18,7 +18,7 @@ demo: build ## Import two sample chats, let a local model find the tasks, show t
 	$(BIN)/python examples/demo/run.py
 
 test: build small-model ## Run all tests: Rust, Python, doctests.
-	cargo test -q --workspace
+	cargo test -q --workspace --features chatproc-core/failpoints
 	$(BIN)/python -m pytest
 
 test-slow: build small-model ## Run the long modes too.

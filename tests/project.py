@@ -291,7 +291,7 @@ class Project:
         return warm(self.package).start(call)
 
     def cold(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command from nothing."""
+        """Start a command from nothing, in a process group of its own."""
         environment = self._environment()
         if self.package is not None:
             environment["PYTHONPATH"] = str(self.package)
@@ -302,6 +302,7 @@ class Project:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
 
     def call(self, *arguments: str, code: int = 0) -> Done:

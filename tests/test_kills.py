@@ -321,7 +321,7 @@ class Tracer:
 
     def _files(self) -> list[str]:
         project = self.stage.project
-        store = [f"{project.state}{suffix}" for suffix in ("", "-wal", "-journal", ".lock")]
+        store = [f"{project.state}{suffix}" for suffix in ("", "-wal", ".new", ".new-journal", ".lock")]
         output = [f"{project.output / name}{suffix}" for name in self.stage.names for suffix in ("", ".tmp")]
         return [part for path in (*store, str(project.output), *output) for part in ("-P", path)]
 

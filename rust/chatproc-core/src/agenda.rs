@@ -340,6 +340,7 @@ struct Opened<'a> {
     event: Event<'a>,
     facts: Vec<FileFacts>,
     history: bool,
+    carried: bool,
 }
 
 impl<'a> Opened<'a> {
@@ -358,11 +359,11 @@ impl<'a> Opened<'a> {
             None => stored_facts(&event, held.merged.as_deref())?,
         };
         let history = held.carried || event.sent_at < start_at;
-        Ok(Self { event, facts, history })
+        Ok(Self { event, facts, history, carried: held.carried })
     }
 
     fn sent(&self) -> Sent<'_> {
-        Sent { event: &self.event, facts: &self.facts, history: self.history }
+        Sent { event: &self.event, facts: &self.facts, history: self.history, carried: self.carried }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Sent<'a> {
     pub facts: &'a [FileFacts],
     /// Whether it is shown as history: older than the start, or carried over a silence.
     pub history: bool,
+    /// Whether it is carried over a silence, and stands in a segment of its own elsewhere.
+    pub carried: bool,
 }
 
 /// A segment of the batch with its sent messages, the carried ones first.
@@ -238,15 +240,13 @@ impl Builder {
     fn group(&mut self, text: &mut String, place: usize, group: &GroupText<'_>) {
         let reference = conversation_ref(place);
         let names = Names::of(group);
-        let first = self.number(&group.segments);
+        let refs = self.number(group);
         let _ = write!(text, r#"{{"id":"{reference}","platform":"#);
         budget::write_string(text, group.platform);
         text.push_str(r#","segments":["#);
         let mut messages = Vec::new();
         for (at, segment) in group.segments.iter().enumerate() {
             separate(text, at);
-            let here = self.number(std::slice::from_ref(segment));
-            let refs = Refs { here: &here, first: &first };
             let _ = write!(text, r#"{{"continuity":"{}","messages":["#, segment.continuity);
             for (at, sent) in segment.messages.iter().enumerate() {
                 separate(text, at);
@@ -273,13 +273,19 @@ impl Builder {
         });
     }
 
-    /// Numbers of the messages in these segments, by key, before they are written. A carried message
-    /// stands in each segment that shows it: the first place counts.
-    fn number<'a>(&self, segments: &[SegmentText<'a>]) -> HashMap<&'a str, String> {
+    /// Numbers for the group's messages, by key. A carried message has one in each segment that shows it;
+    /// an answer names the message in its own place where that is in the group.
+    fn number(&self, group: &GroupText<'_>) -> HashMap<String, String> {
         let mut refs = HashMap::new();
-        let sent = segments.iter().flat_map(|segment| &segment.messages);
-        for (number, sent) in (self.batch.messages.len() + 1..).zip(sent) {
-            refs.entry(sent.event.message_key.as_ref()).or_insert_with(|| format!("m{number}"));
+        let mut next = self.batch.messages.len();
+        for sent in group.segments.iter().flat_map(|segment| &segment.messages) {
+            next += 1;
+            let (key, number) = (sent.event.message_key.as_ref().to_owned(), format!("m{next}"));
+            if sent.carried {
+                refs.entry(key).or_insert(number);
+            } else {
+                refs.insert(key, number);
+            }
         }
         refs
     }
@@ -290,7 +296,7 @@ impl Builder {
         conversation: &str,
         sent: &Sent<'_>,
         names: &Names,
-        refs: &Refs<'_>,
+        refs: &HashMap<String, String>,
     ) -> String {
         let event = sent.event;
         let id = format!("m{}", self.batch.messages.len() + 1);
@@ -306,7 +312,7 @@ impl Builder {
             time: &time,
             sender: names.name(event),
             history: sent.history,
-            reply_to: event.reply_to.as_deref().and_then(|key| refs.of(key)),
+            reply_to: event.reply_to.as_ref().and_then(|key| refs.get(key.as_ref())).map(String::as_str),
             files: &files,
         };
         budget::write_message(text, event, &shown);
@@ -344,18 +350,6 @@ impl Builder {
         };
         self.batch.attachments.insert(reference.clone(), entry);
         reference
-    }
-}
-
-/// Numbers that an answer may name: of its own segment before others of the group.
-struct Refs<'a> {
-    here: &'a HashMap<&'a str, String>,
-    first: &'a HashMap<&'a str, String>,
-}
-
-impl Refs<'_> {
-    fn of(&self, key: &str) -> Option<&str> {
-        self.here.get(key).or_else(|| self.first.get(key)).map(String::as_str)
     }
 }
 
