@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chatproc_core::error::{Error, Result};
 use chatproc_core::round;
+use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
 use chatproc_core::store::tasks::Request;
 use chatproc_core::store::{Store, quarantine as held, search as searching, tasks};
@@ -104,13 +105,9 @@ pub fn update_status<'py>(
     now: i64,
     timezone: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let wish: Wish = extract(wish)?;
-    let event = py.detach(|| {
-        let mut store = write(&state, &wish.task_id, now)?;
-        let event = tasks::update_status(store.conn_mut(), &wish.request(), now, &Zone::named(timezone)?);
-        event.map_err(|error| error.at(&state))
-    });
-    give(py, &raised(py, event)?)
+    fulfil(py, &state, wish, now, |store, request| {
+        tasks::update_status(store.conn_mut(), request, now, &Zone::named(timezone)?)
+    })
 }
 
 /// Sets a task's priority for a user.
@@ -122,11 +119,22 @@ pub fn update_priority<'py>(
     now: i64,
     timezone: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    fulfil(py, &state, wish, now, |store, request| {
+        tasks::update_priority(store.conn_mut(), request, now, &Zone::named(timezone)?)
+    })
+}
+
+fn fulfil<'py>(
+    py: Python<'py>,
+    state: &Path,
+    wish: &Bound<'py, PyAny>,
+    now: i64,
+    update: impl FnOnce(&mut Store, &Request<'_>) -> Result<TaskEvent> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
     let wish: Wish = extract(wish)?;
     let event = py.detach(|| {
-        let mut store = write(&state, &wish.task_id, now)?;
-        let event = tasks::update_priority(store.conn_mut(), &wish.request(), now, &Zone::named(timezone)?);
-        event.map_err(|error| error.at(&state))
+        let mut store = write(state, &wish.task_id, now)?;
+        update(&mut store, &wish.request()).map_err(|error| error.at(state))
     });
     give(py, &raised(py, event)?)
 }

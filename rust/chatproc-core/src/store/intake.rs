@@ -77,16 +77,10 @@ struct Batch {
 /// Reads all that is new into the store.
 pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
     let batches = changed(Some(store.conn()), input)?;
-    let total = batches.iter().map(Batch::remaining).sum();
-    let mut report = Ingested::default();
     let mut intake = Intake::default();
-    let mut done = 0;
-    for batch in batches {
-        let read =
-            read_into_store(store, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
-        done += batch.remaining();
-        note(&mut report, &batch, input, read)?;
-    }
+    let mut report = read_all(&batches, input, watch, |batch, watch| {
+        read_into_store(store, batch, input, &mut intake, watch)
+    })?;
     report.counts = intake.counts;
     Ok(report)
 }
@@ -94,18 +88,30 @@ pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Inge
 /// Reads all that is new into memory, over what a store knows.
 pub fn look(conn: Option<&Connection>, input: &Input, watch: Watch<'_>) -> Result<(Ingested, Intake)> {
     let batches = changed(conn, input)?;
-    let total = batches.iter().map(Batch::remaining).sum();
-    let mut report = Ingested::default();
     let mut intake = Intake::default();
-    let mut done = 0;
-    for batch in batches {
-        let read =
-            read_into_memory(conn, &batch, input, &mut intake, &mut |bytes| watch(done + bytes, total));
-        done += batch.remaining();
-        note(&mut report, &batch, input, read)?;
-    }
+    let mut report = read_all(&batches, input, watch, |batch, watch| {
+        read_into_memory(conn, batch, input, &mut intake, watch)
+    })?;
     report.counts = intake.counts;
     Ok((report, intake))
+}
+
+/// Reads one file after the other.
+fn read_all(
+    batches: &[Batch],
+    input: &Input,
+    watch: Watch<'_>,
+    mut read: impl FnMut(&Batch, &mut dyn FnMut(u64) -> Result<()>) -> Result<bool>,
+) -> Result<Ingested> {
+    let total = batches.iter().map(Batch::remaining).sum();
+    let mut report = Ingested::default();
+    let mut done = 0;
+    for batch in batches {
+        let read = read(batch, &mut |bytes| watch(done + bytes, total));
+        done += batch.remaining();
+        note(&mut report, batch, input, read)?;
+    }
+    Ok(report)
 }
 
 /// Counts a file; what the system refused about it stops nothing but itself.
