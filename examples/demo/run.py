@@ -28,10 +28,12 @@ base_url = "local"
 batching = "single_conversation"
 
 [context]
-max_conversation_chars = 4000
+grouping = "session"
+carry_messages = 0
+max_conversation_chars = 1000
 
 [processing]
-max_input_chars = 4500
+max_groups_per_round = 20
 """
 PART_DONE = 3
 
@@ -59,16 +61,16 @@ def main() -> None:
     chatproc("import", "qq-qce", str(SAMPLES / "qq"))
     chatproc("import", "telegram", str(SAMPLES / "telegram"))
     chatproc("preview")
-    print("\nThe model reads two conversations now; on two cores that takes a minute or two.")
+    print("\nThe model reads both chats now, a stretch at a time; on two cores that takes some minutes.")
     chatproc("once")
     tasks = json.loads(chatproc("tasks", "--json", quiet=True))["tasks"]
     for task in tasks:
         chatproc("task", task["task_id"])
     chatproc("status")
     print(
-        f"\n{len(tasks)} tasks. examples/demo/README.md lists what a careful reader finds; the small model of\n"
-        f"this demo finds tasks, its dates are not to be relied on. The project is in {PROJECT.name}/; the events\n"
-        f"that other programs read are in {PROJECT.name}/data/todos/."
+        f"\n{len(tasks)} tasks. examples/demo/README.md lists what a careful reader finds; the small model of"
+        f"\nthis demo finds tasks, its dates are not to be relied on. The project is in {PROJECT.name}/; the"
+        f"\nevents that other programs read are in {PROJECT.name}/data/todos/."
     )
 
 

@@ -269,7 +269,7 @@ class AgentConfig(_Section):
     context_window: _Count = 131_072
     """Tokens that a request and its answer may have together (16384 for `local`)."""
     reserve_tokens: _Count = 8192
-    """Tokens of the window kept free: a session that comes closer is compacted."""
+    """Tokens of the window kept free (4096 for `local`): a session that comes closer is compacted."""
     max_output_tokens: _Count = 8192
     max_tokens_field: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
     """The field that carries `max_output_tokens`; `""`: the limit is not sent."""
@@ -307,7 +307,15 @@ class AgentConfig(_Section):
     def _defaults_of_local(cls, section: object) -> object:
         if not isinstance(section, dict) or section.get("base_url") != LOCAL:
             return section
-        return {"tools": "submit", "tool_choice": "required", "context_window": 16_384, **section}
+        of_local = {
+            "tools": "submit",
+            "tool_choice": "required",
+            "context_window": 16_384,
+            "reserve_tokens": 4096,
+            "max_output_tokens": 4096,
+            "parallel_tool_calls": False,
+        }
+        return {**of_local, **section}
 
     @model_validator(mode="after")
     def _agree(self) -> AgentConfig:

@@ -140,7 +140,7 @@ class _Writer:
             raise
 
     async def ingest(self, progress: Watch) -> Json:
-        """Read what is new. Cancelled, it ends with the slice in hand: a thread cannot be stopped, but told."""
+        """Read what is new. Cancelled, it ends with the slice in hand: a thread is told, not stopped."""
         stopped = threading.Event()
         try:
             return await asyncio.to_thread(

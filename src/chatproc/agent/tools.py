@@ -58,6 +58,11 @@ def _list_of(entry: dict[str, Any]) -> dict[str, Any]:
 _TASK = _object(
     {
         "task_ref": {**_NULLABLE, "description": "t1 … to update that earlier task; null for a new one"},
+        # Before all that is said of a task comes what it rests on: models write in this order.
+        "sources": {
+            **_list_of(_TEXT),
+            "description": "ids of the messages that say it, m1 …, and units read, f1:b1 …; mostly one",
+        },
         "title": {**_TEXT, "description": "short action, 1 to 200 characters"},
         "event": {**_TEXT, "description": "what it is about"},
         "priority": {"type": "string", "enum": list(PRIORITIES)},
@@ -75,10 +80,9 @@ _TASK = _object(
         "location": _NULLABLE,
         "action_steps": _list_of(_TEXT),
         "notes": _TEXT,
-        "sources": {**_list_of(_TEXT), "description": "m1 … and read units f1:b1 …, at least one message"},
         "quotes": _list_of(_object({"ref": _TEXT, "text": _TEXT}, ("ref", "text"))),
     },
-    ("title", "event", "priority", "priority_reason", "status", "time", "people", "location", "sources"),
+    ("sources", "title", "event", "priority", "priority_reason", "status", "time", "people", "location"),
 )
 
 SUBMIT = ToolDefinition(
