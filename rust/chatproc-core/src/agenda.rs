@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::document::{self, Batch, GroupText, Related, SegmentText, Sent};
 use crate::error::{Error, Result};
+use crate::event::FileFacts;
 use crate::event::{Event, Kind};
 use crate::fingerprint;
 use crate::plan::{self, Options, Pending, Waiting};
-use crate::revision::{FileFacts, Intake, Place};
+use crate::revision::{Intake, Place};
 use crate::segment::alone_fits;
 use crate::store::ledger::{Candidate, Member};
 use crate::store::messages::{line, slim, stored_event, stored_facts};

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use crate::event::FileFacts;
 use crate::event::{Attachment, AttachmentState, Event, Kind, Role, State};
-use crate::revision::FileFacts;
 
 /// Characters reserved for a document around its conversations.
 pub const DOCUMENT: u64 = 200;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::budget::{self, Shown};
 use crate::error::Result;
 use crate::event::Event;
-use crate::revision::FileFacts;
+use crate::event::FileFacts;
 use crate::zone::Zone;
 
 /// A message that stands in a segment of the batch.

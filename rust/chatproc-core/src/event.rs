@@ -225,6 +225,15 @@ pub struct Sequence<'a> {
     pub predecessor: Option<Cow<'a, str>>,
 }
 
+/// What may become known of an attachment after its message was first collected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Hexadecimal SHA-256.
+    pub sha256: Option<String>,
+}
+
 /// Why a line cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::budget;
 use crate::error::Result;
-use crate::event::{Event, Kind, Reason, Refusal, State, read_event};
+use crate::event::{Event, FileFacts, Kind, Reason, Refusal, State, read_event};
 use crate::fingerprint;
 use crate::json;
 
@@ -56,15 +56,6 @@ pub struct Link {
     pub revision: u64,
     /// The delivery that carried it.
     pub told: Told,
-}
-
-/// What may become known of an attachment after its message was first collected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileFacts {
-    /// Bytes.
-    pub size: Option<u64>,
-    /// Hexadecimal SHA-256.
-    pub sha256: Option<String>,
 }
 
 /// A message as its highest revision stands, told by that revision's newest delivery.

@@ -16,10 +16,10 @@ use crate::fingerprint;
 use crate::lock::RoundLock;
 use crate::plan::Options;
 use crate::store::commit::{self, Accepted, CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment};
-use crate::store::intake::{self, Ingested, Input, Watch};
+use crate::store::intake::{self, Ingested, Input, Retried, Watch};
 use crate::store::ledger::{self, Candidate, Member};
 use crate::store::messages::{find_conversation, slim};
-use crate::store::quarantine::{self, Retried};
+use crate::store::quarantine;
 use crate::store::{Store, rounds, status};
 use crate::zone::Zone;
 
@@ -198,7 +198,7 @@ impl Round {
 
     /// Takes a quarantined line in again.
     pub fn retry(&mut self, id: i64, max_line_bytes: u64) -> Result<Retried> {
-        quarantine::retry(&mut self.store, id, max_line_bytes)
+        intake::retry(&mut self.store, id, max_line_bytes)
     }
 
     /// Takes a quarantined line off the list.

@@ -1,9 +1,10 @@
 //! Batch files → store: each slice of a file and how far the file was read, in one transaction.
 //!
-//! The same reading serves a preview, which keeps everything in memory and writes nothing.
+//! The same reading serves a preview, which keeps everything in memory and writes nothing. A refused line
+//! is taken in again here too.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
@@ -11,9 +12,10 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::inbox::{self, Line, Lines, Progress, Stat};
 use crate::json;
-use crate::revision::{Counts, Intake, Known, Spot};
+use crate::revision::{Counts, Intake, Known, Spot, Verdict};
 use crate::store::Store;
 use crate::store::messages::{Stored, write_slice};
+use crate::store::quarantine;
 
 /// Lines of one transaction.
 const SLICE_LINES: u64 = 50_000;
@@ -285,6 +287,66 @@ fn read_slice(
             return Ok(End::Full);
         }
     }
+}
+
+/// What a retry did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Retried {
+    /// The line's number.
+    pub id: i64,
+    /// `accepted`, `repeat` or `refused`.
+    pub outcome: &'static str,
+    /// Why it is still refused.
+    pub reason: Option<String>,
+    /// The same in words.
+    pub explanation: Option<String>,
+}
+
+/// Takes a held line in again: the rules, or what is known, may have changed since.
+pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried> {
+    let line = quarantine::show(store.conn(), id)?;
+    let raw = match line.raw {
+        Some(raw) => raw,
+        None if line.length <= max_line_bytes => {
+            let again = inbox::read_again(Path::new(&line.file), line.offset, line.length)?;
+            again.ok_or_else(|| {
+                let gone =
+                    format!("no line of {} bytes stands at byte {} any more", line.length, line.offset);
+                Error::Invalid(format!("{}: {gone}", line.file))
+            })?
+        }
+        None => {
+            let explanation =
+                format!("the line has {} bytes, input.max_line_bytes allows {max_line_bytes}", line.length);
+            let reason = Some(line.reason);
+            return Ok(Retried { id, outcome: "refused", reason, explanation: Some(explanation) });
+        }
+    };
+    store.write(|transaction| {
+        // Set aside first, so that the line does not meet itself as one that was refused.
+        transaction
+            .execute("UPDATE quarantine SET identity = zeroblob(32), event = NULL WHERE id = ?1", [id])?;
+        let mut intake = Intake::default();
+        let spot = Spot { file: line.file, line: line.line, offset: line.offset };
+        let verdict = intake.line(&Stored(transaction), &raw, spot)?;
+        if verdict == Verdict::Refused {
+            let refused = intake.refused.remove(0);
+            let sql =
+                "UPDATE quarantine SET identity = ?2, event = ?3, reason = ?4, explanation = ?5, raw = ?6
+                       WHERE id = ?1";
+            let reason = refused.reason.as_str().to_owned();
+            let row = params![id, refused.identity, refused.event, reason, refused.explanation, refused.raw];
+            transaction.execute(sql, row)?;
+            let explanation = Some(refused.explanation);
+            return Ok(Retried { id, outcome: "refused", reason: Some(reason), explanation });
+        }
+        // An accepted line is known by its event from now on: the row keeps only its history.
+        let sql = "UPDATE quarantine SET identity = randomblob(32), state = 'accepted' WHERE id = ?1";
+        transaction.execute(sql, [id])?;
+        write_slice(transaction, &mut intake, None)?;
+        let outcome = if verdict == Verdict::Repeat { "repeat" } else { "accepted" };
+        Ok(Retried { id, outcome, reason: None, explanation: None })
+    })
 }
 
 fn file_rows(conn: &Connection) -> Result<HashMap<String, FileRow>> {

@@ -6,10 +6,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::event::FileFacts;
 use crate::event::{Event, Kind, State, read_event};
-use crate::revision::{
-    EventKey, FileFacts, Intake, Known, Link, Message, Naming, Place, Remembered, Told, Touched,
-};
+use crate::revision::{EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Told, Touched};
 
 /// What was united over several deliveries of a revision, kept where it differs from the newest line.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
