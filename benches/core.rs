@@ -59,6 +59,7 @@ fn stages(criterion: &mut Criterion) {
                     max_line_bytes: 1 << 24,
                     settle: 0,
                     now: 0,
+                    state: folder.path().join("state.db"),
                 };
                 let mut store = Store::open(&folder.path().join("state.db"), 0).unwrap();
                 ingest(&mut store, &input, &mut |_, _| Ok(())).unwrap();

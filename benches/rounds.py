@@ -41,7 +41,13 @@ def once(data: Path, work: Path) -> None:
 
     mark = (time.perf_counter(), time.process_time())
     store = _core.Round(work / "state.db", "benchmark", now)
-    paths = {"paths": [f"{data}/*.jsonl"], "max_line_bytes": 1 << 24, "settle_ms": 0, "now": now}
+    paths = {
+        "paths": [f"{data}/*.jsonl"],
+        "max_line_bytes": 1 << 24,
+        "settle_ms": 0,
+        "now": now,
+        "state": f"{work}/state.db",
+    }
     ingested = store.ingest(paths)
     mark = stage("ingest", mark)
     settings = {

@@ -74,7 +74,7 @@ class Project:
     @property
     def input(self) -> Json:
         paths = [str(self.folder / "*.jsonl")]
-        return {"paths": paths, "max_line_bytes": 1 << 20, "settle_ms": 5000, "now": NOW}
+        return {"paths": paths, "max_line_bytes": 1 << 20, "settle_ms": 5000, "now": NOW, "state": ""}
 
     @contextmanager
     def round(self) -> Iterator[_core.Round]:
@@ -259,6 +259,18 @@ class Store(RuleBasedStateMachine):
         plan, _ = self.at.plan(changed={"model": "large"})
         assert plan["groups"] == plan_events(self.accepted, OPTIONS).groups
         assert self.at.plan()[0] == before
+
+    @invariant()
+    def outcomes_say_what_is_pending_and_what_is_done(self) -> None:
+        if not hasattr(self, "at"):
+            return
+        groups = self.at.plan()[0]["groups"]
+        pending = {key for group in groups for segment in group["segments"] for key in segment["messages"]}
+        recalled = {key for key, told in self.told.items() if told["state"] == "recalled"}
+        outcomes = _core.status(self.at.state)["outcomes"]
+        assert outcomes["recalled"] == len(recalled)
+        assert outcomes["pending"] == len(pending - recalled)
+        assert outcomes["read-no-task"] == len(self.told.keys() - pending - recalled)
 
 
 Store.TestCase.settings = settings(deadline=None, max_examples=12, stateful_step_count=12)

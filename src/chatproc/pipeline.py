@@ -745,6 +745,7 @@ def _input(config: Config) -> Json:
         "max_line_bytes": config.input.max_line_bytes,
         "settle_ms": round(config.input.settle_seconds * 1000),
         "now": _now(),
+        "state": str(config.storage.state),
     }
 
 

@@ -76,6 +76,29 @@ fn check_coverage(status: &Value, messages: usize) {
     assert_eq!((sum, &status["messages"]), (i64::try_from(messages).unwrap(), &json!(messages)), "{status}");
 }
 
+/// What becomes of each message where nothing was committed yet.
+fn outcomes(held: &BTreeMap<&str, oracle::Held<'_>>, planned: &oracle::Planned, options: &Options) -> Value {
+    let too_long: BTreeSet<&String> = planned.oversized.iter().flat_map(|segment| &segment.members).collect();
+    let mut counts = json!({"cited": 0, "read-no-task": 0, "history": 0, "pending": 0, "failed": 0,
+        "oversized": 0, "recalled": 0, "system": 0});
+    for held in held.values() {
+        let told = held.told;
+        let outcome = if told.kind == "system" {
+            "system"
+        } else if told.state == "recalled" {
+            "recalled"
+        } else if chatproc_core::document::seconds(told.sent_at) < options.start_at {
+            "history"
+        } else if too_long.contains(&told.key) {
+            "oversized"
+        } else {
+            "pending"
+        };
+        counts[outcome] = json!(counts[outcome].as_u64().unwrap() + 1);
+    }
+    counts
+}
+
 fn commit(round: &mut Round, group: &str) {
     let nothing = json!({"no_task_reason": "x", "tasks": [], "receipts": []});
     let outcome = serde_json::from_value(nothing).unwrap();
@@ -132,7 +155,9 @@ proptest! {
         let held = oracle::held(&deliveries);
         let status = project.status();
         check_coverage(&status, held.len());
-        prop_assert_eq!(&status["forks"], &json!(oracle::plan(&held, &options).forks));
+        let planned = oracle::plan(&held, &options);
+        prop_assert_eq!(&status["outcomes"], &outcomes(&held, &planned, &options));
+        prop_assert_eq!(&status["forks"], &json!(planned.forks));
         prop_assert_eq!(&status["events"], &json!(deliveries.len()));
         check_stored(&project, &held)?;
     }

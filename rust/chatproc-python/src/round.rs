@@ -20,12 +20,13 @@ struct InputArguments {
     max_line_bytes: u64,
     settle_ms: i64,
     now: i64,
+    state: PathBuf,
 }
 
 impl From<InputArguments> for Input {
     fn from(input: InputArguments) -> Self {
-        let InputArguments { paths, max_line_bytes, settle_ms, now } = input;
-        Self { paths, max_line_bytes, settle: settle_ms, now }
+        let InputArguments { paths, max_line_bytes, settle_ms, now, state } = input;
+        Self { paths, max_line_bytes, settle: settle_ms, now, state }
     }
 }
 

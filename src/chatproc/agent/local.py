@@ -108,7 +108,7 @@ def chat_template(model: Path) -> str | None:
 
 def _start(path: Path, threads: int, context: int) -> _Served:
     try:
-        import xllamacpp  # type: ignore[import-untyped]  # it ships no types
+        import xllamacpp
     except ImportError as error:
         raise ConfigError(
             "a local model needs an extra that is not installed",

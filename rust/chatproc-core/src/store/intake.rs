@@ -33,6 +33,17 @@ pub struct Input {
     pub settle: i64,
     /// Milliseconds since 1970.
     pub now: i64,
+    /// The state file: neither it nor what lies beside it under its name is a batch, whatever the globs say.
+    pub state: PathBuf,
+}
+
+impl Input {
+    /// Whether a path belongs to the store. Opening such a file, and closing it, would take away the locks
+    /// that this process holds on it.
+    fn is_own(&self, path: &Path) -> bool {
+        let (own, name) = (self.state.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
+        !own.is_empty() && name.starts_with(own)
+    }
 }
 
 /// A file that could not be read, or not to its end.
@@ -157,7 +168,7 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<Vec<Batch>> {
     };
     let mut seen = HashSet::new();
     let mut batches = Vec::new();
-    for path in inbox::find(&input.paths)? {
+    for path in inbox::find(&input.paths)?.into_iter().filter(|path| !input.is_own(path)) {
         let name = path.to_string_lossy().into_owned();
         let Some(stat) = inbox::stat(&path)? else { continue };
         if !seen.insert(name.clone()) {

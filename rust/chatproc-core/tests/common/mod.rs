@@ -87,6 +87,7 @@ impl Project {
             max_line_bytes: self.max_line_bytes,
             settle: 5_000,
             now: self.now,
+            state: self.state(),
         }
     }
 
