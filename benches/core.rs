@@ -60,6 +60,7 @@ fn stages(criterion: &mut Criterion) {
                     settle: 0,
                     now: 0,
                     state: folder.path().join("state.db"),
+                    output: folder.path().join("todos"),
                 };
                 let mut store = Store::open(&folder.path().join("state.db"), 0).unwrap();
                 ingest(&mut store, &input, &mut |_, _| Ok(())).unwrap();

@@ -47,6 +47,7 @@ def once(data: Path, work: Path) -> None:
         "settle_ms": 0,
         "now": now,
         "state": f"{work}/state.db",
+        "output": "",
     }
     ingested = store.ingest(paths)
     mark = stage("ingest", mark)

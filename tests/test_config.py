@@ -244,6 +244,7 @@ def test_start_at_keeps_milliseconds(seconds: int, thousandths: int) -> None:
         'base_url = "ftp://x:SECRET@example.org/"',
         'api_key = "SECRET"',
         "extra_body = { token = 'SECRET', at = 2026-07-01 }",
+        "extra_body = { token = 'SECRET', messages = [] }",
     ],
 )
 def test_a_key_put_into_the_wrong_place_is_not_repeated(tmp_path: Path, text: str) -> None:

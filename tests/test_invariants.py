@@ -74,7 +74,14 @@ class Project:
     @property
     def input(self) -> Json:
         paths = [str(self.folder / "*.jsonl")]
-        return {"paths": paths, "max_line_bytes": 1 << 20, "settle_ms": 5000, "now": NOW, "state": ""}
+        return {
+            "paths": paths,
+            "max_line_bytes": 1 << 20,
+            "settle_ms": 5000,
+            "now": NOW,
+            "state": "",
+            "output": "",
+        }
 
     @contextmanager
     def round(self) -> Iterator[_core.Round]:

@@ -331,10 +331,12 @@ try:
         chat = [{"role": "user", "content": "从一数到一百万。"}]
         told = False
         more = {"ignore_eos": True}
-        for chunk in client.chat.completions.create(model="m", messages=chat, stream=True, extra_body=more):
-            if not told:
-                print("answering", flush=True)
-                told = True
+        # As a session does, the connection is closed on the way out: the server then gives up the answer.
+        with client.chat.completions.create(model="m", messages=chat, stream=True, extra_body=more) as answer:
+            for chunk in answer:
+                if not told:
+                    print("answering", flush=True)
+                    told = True
 except KeyboardInterrupt:
     print("stopped", flush=True)
     sys.exit(130)

@@ -288,7 +288,7 @@ def test_plain_http_to_another_machine_needs_leave() -> None:
         ({"stream_usage": True}, {"stream_options": {"include_usage": True}}),
         ({"parallel_tool_calls": False}, {"parallel_tool_calls": False}),
         ({}, {"parallel_tool_calls": None}),
-        ({"extra_body": {"top_k": 1, "model": "other"}}, {"top_k": 1, "model": "other"}),
+        ({"extra_body": {"top_k": 1, "seed": 7}}, {"top_k": 1, "seed": 7}),
     ],
 )
 def test_the_ways_of_an_endpoint_are_sent_as_configured(keys: dict[str, Any], sent: dict[str, Any]) -> None:

@@ -118,8 +118,13 @@ def _milliseconds(value: object) -> int:
     return round(value * 1000)
 
 
+_OWN_FIELDS = {"model", "messages", "stream", "stream_options", "tools", "tool_choice"}
+
+
 def _sendable(value: object) -> object:
-    """TOML has dates and `inf`, JSON has not."""
+    """TOML has dates and `inf`, JSON has not; what makes a request is not to be overwritten."""
+    if isinstance(value, dict) and (own := sorted(_OWN_FIELDS & value.keys())):
+        raise ValueError(f"a table without {', '.join(own)}: chatproc sets that itself")
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):

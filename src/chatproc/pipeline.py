@@ -250,7 +250,13 @@ class _Worker:
                     self.outcomes[group_id].update(outcome="left", reason=self.refusal)
                 return
             batch = await asyncio.to_thread(self.store.document, groups)
-            result = await self._session(batch)
+            try:
+                result = await self._session(batch)
+            except (ChatprocError, OSError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever an answer broke costs its own batch alone
+                await asyncio.to_thread(self._break, groups, error)
+                return
             self.done.sessions.append(result)
             if result.error is not None and result.error["kind"] == "refused":
                 self.refusal = result.error["reason"]
@@ -302,6 +308,12 @@ class _Worker:
             made.update({task["task_id"]: task["revision"] for task in committed["superseded"]})
             tasks = [task["task_id"] for task in committed["tasks"]]
             outcome.update(outcome="done", reason=conversation["no_task_reason"], tasks=tasks)
+
+    def _break(self, groups: list[str], error: Exception) -> None:
+        """A session that met a fault of ours: its groups stay pending, the others go on."""
+        for group_id in groups:
+            reason = f"the session broke ({type(error).__name__}); this is a fault of chatproc"
+            self._fail(self.outcomes[group_id], reason)
 
     def _fail(self, outcome: Json, reason: str) -> None:
         self.store.fail(outcome["id"], reason, _now())
@@ -746,6 +758,7 @@ def _input(config: Config) -> Json:
         "settle_ms": round(config.input.settle_seconds * 1000),
         "now": _now(),
         "state": str(config.storage.state),
+        "output": str(config.storage.output),
     }
 
 

@@ -43,7 +43,14 @@ pub fn export(conn: &mut Connection, folder: &Path, mut progress: impl FnMut(Exp
 fn publish(conn: &Connection, folder: &Path, file: &Assigned) -> Result<()> {
     create_folder(folder)?;
     let path = folder.join(&file.file);
-    if digest_of(&path)? != Some(file.sha256) {
+    let there = digest_of(&path)?;
+    if there.is_some_and(|digest| digest != file.sha256) {
+        // No crash leaves such a file, a restored store does: what was published is never published anew.
+        let what =
+            "holds other events than this store: was the store restored from a copy? move the file away";
+        return Err(Error::Io(std::io::Error::other(format!("{}: {what}", path.display()))));
+    }
+    if there.is_none() {
         let temporary = folder.join(format!("{}.tmp", file.file));
         write(conn, &temporary, file)?;
         fs::rename(&temporary, &path)?;

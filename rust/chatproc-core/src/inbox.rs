@@ -2,10 +2,13 @@
 //! long. Nothing is written here, and nothing of a line is understood.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use glob::{MatchOptions, Pattern};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
+use walkdir::WalkDir;
 
 use crate::error::{Error, Result};
 
@@ -34,25 +37,87 @@ pub struct Progress {
     pub waiting: bool,
 }
 
-/// The files that the patterns name, each once, in the order in which they are read.
+/// A file or folder that could not be read, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// Its path.
+    pub file: String,
+    /// What the system said.
+    pub error: String,
+}
+
+/// What patterns name.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Files, each once, in the order in which they are read.
+    pub files: Vec<PathBuf>,
+    /// What could not be looked into.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// The files that the patterns name.
 ///
-/// A pattern without a match, and a file that vanished, are no error; temporary files are no batches.
-pub fn find(patterns: &[String]) -> Result<Vec<PathBuf>> {
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-    let mut found = Vec::new();
-    for pattern in patterns {
-        let paths = glob::glob_with(pattern, options)
-            .map_err(|error| Error::Config(format!("input.paths: {pattern:?} is no pattern: {error}")))?;
-        for path in paths {
-            let path = path.map_err(|error| Error::Io(error.into()))?;
-            if path.is_file() && path.extension().is_none_or(|suffix| suffix != "tmp") {
-                found.push(path);
+/// A pattern without a match, and a file that vanished, are no error; temporary and hidden files are no
+/// batches; a link that leads back to a folder above it is not followed.
+pub fn find(patterns: &[String]) -> Result<Found> {
+    let mut found = Found::default();
+    for text in patterns {
+        let pattern = Pattern::new(text)
+            .map_err(|error| Error::Config(format!("input.paths: {text:?} is no pattern: {error}")))?;
+        let (base, depth) = walk_of(text);
+        for entry in WalkDir::new(base).follow_links(true).max_depth(depth) {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => found.note(entry.into_path(), &pattern),
+                Ok(_) => {}
+                Err(error) => found.refuse(&error),
             }
         }
     }
-    found.sort();
-    found.dedup();
+    found.files.sort();
+    found.files.dedup();
+    found.unreadable.sort_by(|a, b| a.file.cmp(&b.file));
+    found.unreadable.dedup();
     Ok(found)
+}
+
+/// Where the walk for a pattern begins, and how deep it goes.
+fn walk_of(pattern: &str) -> (PathBuf, usize) {
+    let parts: Vec<_> = Path::new(pattern).components().collect();
+    let plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']);
+    let fixed = parts.iter().take_while(|part| plain(part)).count();
+    let depth = if pattern.contains("**") { usize::MAX } else { parts.len() - fixed };
+    (parts[..fixed].iter().collect(), depth)
+}
+
+impl Found {
+    fn note(&mut self, path: PathBuf, pattern: &Pattern) {
+        let options = MatchOptions {
+            require_literal_separator: true,
+            require_literal_leading_dot: true,
+            ..MatchOptions::new()
+        };
+        let temporary = path.extension().is_some_and(|suffix| suffix == "tmp");
+        let Some(name) = path.to_str() else {
+            // A glob is text: what it is compared with, and what the store keeps, has to be text too.
+            if pattern.matches_with(&path.to_string_lossy(), options) {
+                let error = "its name is not UTF-8: rename it".to_owned();
+                self.unreadable.push(Unreadable { file: path.to_string_lossy().into_owned(), error });
+            }
+            return;
+        };
+        if !temporary && pattern.matches_with(name, options) {
+            self.files.push(path);
+        }
+    }
+
+    fn refuse(&mut self, error: &walkdir::Error) {
+        let vanished = error.io_error().is_none_or(|error| error.kind() == io::ErrorKind::NotFound);
+        // Without an I/O error it is a link that leads back: all below it is found elsewhere.
+        if let (false, Some(path), Some(io)) = (vanished, error.path(), error.io_error()) {
+            let file = path.to_string_lossy().into_owned();
+            self.unreadable.push(Unreadable { file, error: io.to_string() });
+        }
+    }
 }
 
 /// Looks at a file; none when it vanished.

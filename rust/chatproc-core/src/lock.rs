@@ -25,9 +25,7 @@ impl RoundLock {
         match file.file().try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder)?;
-                return Err(Error::Locked { path, holder: holder.trim().to_owned() });
+                return Err(Error::Locked { holder: held_by(&mut file)?, path });
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(error.into()),
         }
@@ -36,6 +34,20 @@ impl RoundLock {
         file.write_all(holder.as_bytes())?;
         Ok(Self { _file: file })
     }
+}
+
+/// Who holds the lock, as it wrote down just after it took it.
+fn held_by(file: &mut fs_err::File) -> Result<String> {
+    let mut text = String::new();
+    for _ in 0..100 {
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        if !text.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(text.trim().to_owned())
 }
 
 /// The lock file of a state file.

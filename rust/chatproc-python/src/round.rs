@@ -21,12 +21,13 @@ struct InputArguments {
     settle_ms: i64,
     now: i64,
     state: PathBuf,
+    output: PathBuf,
 }
 
 impl From<InputArguments> for Input {
     fn from(input: InputArguments) -> Self {
-        let InputArguments { paths, max_line_bytes, settle_ms, now, state } = input;
-        Self { paths, max_line_bytes, settle: settle_ms, now, state }
+        let InputArguments { paths, max_line_bytes, settle_ms, now, state, output } = input;
+        Self { paths, max_line_bytes, settle: settle_ms, now, state, output }
     }
 }
 

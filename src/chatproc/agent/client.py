@@ -58,6 +58,7 @@ _FIRST_BACKOFF = 1.0
 _LONGEST_BACKOFF = 30.0
 _LONGEST_EXPLANATION = 300
 _DEEPEST = 32
+_MOST_TOKENS = 10**12
 _SENT_HEADERS = {
     "host",
     "connection",
@@ -107,6 +108,10 @@ class Usage:
         self.cached_tokens = _sum(self.cached_tokens, reply.cached_tokens())
         self.counted_tokens += estimated_input if given is None else given
         self.counted_tokens += estimate_tokens([reply.as_message()]) if taken is None else taken
+
+    def lose(self) -> None:
+        """Count a reply that broke: how much it took is not known."""
+        self.input_tokens = self.output_tokens = self.cached_tokens = None
 
     def to_dict(self) -> dict[str, int | None]:
         """The counts, as the core stores them."""
@@ -249,7 +254,9 @@ def _string(value: object) -> str:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
+        return value
+    return None
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -398,6 +405,15 @@ class ChatClient:
     async def _try(self, body: dict[str, Any]) -> Reply:
         reply = Reply()
         try:
+            return await self._stream(body, reply)
+        except _PassingError:
+            if reply.begun:
+                # Tokens were made and never counted: from here on the sum is unknown, never too low.
+                self.usage.lose()
+            raise
+
+    async def _stream(self, body: dict[str, Any], reply: Reply) -> Reply:
+        try:
             stream = await self._openai.post(
                 "/chat/completions",
                 body=body,
@@ -416,7 +432,7 @@ class ChatClient:
                 raise self._silence_or_break(error) from None
         except openai.APIError as error:
             self._error_in_stream(error)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _PassingError("protocol", "the stream holds something else than JSON") from None
         if not reply.begun:
             raise _PassingError("protocol", "the answer is no stream of events (empty, or a page)")

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -508,6 +508,8 @@ class _Check:
 
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LATEST = 253_402_207_200
+"""Unix seconds; no store has a later time."""
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -531,7 +533,10 @@ def parse_moment(text: str, timezone: ZoneInfo) -> date:
     """
     try:
         if _DAY.fullmatch(text):
-            return date.fromisoformat(text)
+            day = date.fromisoformat(text)
+            if day == date.max:
+                raise ValueError  # noqa: TRY301
+            return day
         if not _RFC3339.fullmatch(text):
             raise ValueError  # noqa: TRY301 - one sentence for every unreadable time
         moment = datetime.fromisoformat(text.upper())
@@ -539,13 +544,23 @@ def parse_moment(text: str, timezone: ZoneInfo) -> date:
         example = "write 2026-07-01, or 2026-07-01T18:00:00+08:00 with seconds and offset"
         raise ValueError(f"is not a time; {example}") from None
     try:
-        in_zone = moment.astimezone(timezone).utcoffset()
-        expected = moment.replace(tzinfo=timezone).isoformat()
+        in_zone = moment.astimezone(timezone)
+        if moment.timestamp() >= _LATEST:
+            raise ValueError  # noqa: TRY301 - one sentence for every time out of bounds
     except (OverflowError, ValueError):
         raise ValueError("is not a time that a calendar has") from None
-    if in_zone != moment.utcoffset():
-        raise ValueError(f"has an offset that {timezone.key} does not have then; {expected} would be one")
+    if in_zone.utcoffset() != moment.utcoffset():
+        raise ValueError(f"has an offset that {timezone.key} does not have then{_instead(moment, timezone)}")
     return moment
+
+
+def _instead(moment: datetime, timezone: ZoneInfo) -> str:
+    """The time that was probably meant: the same wall clock, else, where that does not exist, the instant."""
+    meant = moment.replace(tzinfo=timezone)
+    exists = meant.astimezone(UTC).astimezone(timezone).replace(tzinfo=None) == meant.replace(tzinfo=None)
+    written = (meant if exists else moment.astimezone(timezone)).isoformat()
+    # Zones of the nineteenth century have seconds, which RFC 3339 cannot write.
+    return f"; {written} would be one" if _RFC3339.fullmatch(written) else ""
 
 
 def _after(start: date, due: date) -> bool:

@@ -39,6 +39,8 @@ Search: TypeAlias = "Callable[[dict[str, Any]], Mapping[str, Any]]"
 
 _LARGEST_PAGE = 20
 _PAGE = 10
+_LONGEST_QUERY = 1000
+"""Characters; the store searches for no more."""
 _MOST_FAULTS = 40
 _TASK_STATUSES = ("open", "completed", "cancelled", "superseded")
 _SHOWN_OF_TASK = ("title", "event", "status", "priority", "time", "people", "location", "platform", "updated")
@@ -294,6 +296,9 @@ class SessionTools(AbstractToolset[None]):
             if unknown := [status for status in statuses if status not in _TASK_STATUSES]:
                 raise _ArgumentError(f"status must be of {', '.join(_TASK_STATUSES)}, not {_json(unknown)}")
             query["status"] = statuses
+        asked = [query.get("query", ""), *query.get("people", ())]
+        if sum(map(len, asked)) > _LONGEST_QUERY:
+            raise _ArgumentError(f"query and people have at most {_LONGEST_QUERY} characters together")
         found = await asyncio.to_thread(self.search, query)
         tasks = [self._found_task(task) for task in found["tasks"]]
         return _json({"total": found["total"], "page": page, "tasks": tasks})

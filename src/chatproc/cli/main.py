@@ -150,6 +150,8 @@ def _guarded(voice: Voice, body: Callable[[], int | None]) -> int:
 
 def _flush_or_leave() -> None:
     """What stdout holds is written; where it cannot be, the interpreter must not try again at its end."""
+    if sys.stdout is None:  # closed before the program began
+        return
     try:
         sys.stdout.flush()
     except OSError:

@@ -203,7 +203,10 @@ def _show_on_terminal(blocks: Iterable[Block]) -> None:
                 grid.add_row(Text(one_line(name), style="dim"), _styled(value))
             console.print(grid)
         elif block.rows:
-            grid = Grid(*block.columns, box=SIMPLE, pad_edge=False, show_header=any(block.columns))
+            # The first column names the row for other commands: an id that is cut is of no use.
+            grid = Grid(box=SIMPLE, pad_edge=False, show_header=any(block.columns))
+            for number, name in enumerate(block.columns):
+                grid.add_column(name, no_wrap=number == 0, overflow="fold")
             for row in block.rows:
                 grid.add_row(*map(_styled, row))
             console.print(grid)

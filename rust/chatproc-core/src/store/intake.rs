@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::inbox::{self, Line, Lines, Progress, Stat};
+use crate::inbox::{self, Line, Lines, Progress, Stat, Unreadable};
 use crate::json;
 use crate::revision::{Counts, Intake, Known, Spot, Verdict};
 use crate::store::Store;
@@ -33,26 +33,33 @@ pub struct Input {
     pub settle: i64,
     /// Milliseconds since 1970.
     pub now: i64,
-    /// The state file: neither it nor what lies beside it under its name is a batch, whatever the globs say.
+    /// The state file: neither it nor what SQLite keeps beside it is a batch, whatever the globs say.
     pub state: PathBuf,
+    /// The folder of the exported files, which are no batches either.
+    pub output: PathBuf,
 }
 
 impl Input {
-    /// Whether a path belongs to the store. Opening such a file, and closing it, would take away the locks
-    /// that this process holds on it.
+    /// Whether a path is a file of the program's own. Opening the state file, and closing it, would take
+    /// away the locks that this process holds on it.
     fn is_own(&self, path: &Path) -> bool {
-        let (own, name) = (self.state.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
-        !own.is_empty() && name.starts_with(own)
+        let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return false };
+        let state = self.state.file_name().unwrap_or_default().as_encoded_bytes();
+        let suffix = name.as_encoded_bytes().strip_prefix(state).filter(|_| !state.is_empty());
+        let of_store = suffix.is_some_and(|suffix| STORE_SUFFIXES.contains(&suffix));
+        let exported = name.as_encoded_bytes().starts_with(b"todos-");
+        (of_store && same_folder(Some(folder), self.state.parent()))
+            || (exported && same_folder(Some(folder), Some(&self.output)))
     }
 }
 
-/// A file that could not be read, or not to its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unreadable {
-    /// The file.
-    pub file: String,
-    /// What the system said.
-    pub error: String,
+/// What SQLite, the lock and a store in the making are called beside the state file.
+const STORE_SUFFIXES: [&[u8]; 6] = [b"", b"-wal", b"-shm", b"-journal", b".lock", b".new"];
+
+/// Whether two folders are one, whatever links lead there.
+fn same_folder(one: Option<&Path>, other: Option<&Path>) -> bool {
+    let real = |folder: Option<&Path>| folder.and_then(|folder| fs_err::canonicalize(folder).ok());
+    real(one).is_some_and(|one| Some(one) == real(other))
 }
 
 /// What was read.
@@ -89,23 +96,25 @@ struct Batch {
 
 /// Reads all that is new into the store.
 pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
-    let batches = changed(Some(store.conn()), input)?;
+    let (batches, unreadable) = changed(Some(store.conn()), input)?;
     let mut intake = Intake::default();
     let mut report = read_all(&batches, input, watch, |batch, watch| {
         read_into_store(store, batch, input, &mut intake, watch)
     })?;
     report.counts = intake.counts;
+    report.unreadable.extend(unreadable);
     Ok(report)
 }
 
 /// Reads all that is new into memory, over what a store knows.
 pub fn look(conn: Option<&Connection>, input: &Input, watch: Watch<'_>) -> Result<(Ingested, Intake)> {
-    let batches = changed(conn, input)?;
+    let (batches, unreadable) = changed(conn, input)?;
     let mut intake = Intake::default();
     let mut report = read_all(&batches, input, watch, |batch, watch| {
         read_into_memory(conn, batch, input, &mut intake, watch)
     })?;
     report.counts = intake.counts;
+    report.unreadable.extend(unreadable);
     Ok((report, intake))
 }
 
@@ -161,14 +170,15 @@ impl Batch {
 }
 
 /// The files that differ from what the store remembers, by one `stat` each.
-fn changed(conn: Option<&Connection>, input: &Input) -> Result<Vec<Batch>> {
+fn changed(conn: Option<&Connection>, input: &Input) -> Result<(Vec<Batch>, Vec<Unreadable>)> {
     let mut rows = match conn {
         Some(conn) => file_rows(conn)?,
         None => HashMap::new(),
     };
     let mut seen = HashSet::new();
     let mut batches = Vec::new();
-    for path in inbox::find(&input.paths)?.into_iter().filter(|path| !input.is_own(path)) {
+    let found = inbox::find(&input.paths)?;
+    for path in found.files.into_iter().filter(|path| !input.is_own(path)) {
         let name = path.to_string_lossy().into_owned();
         let Some(stat) = inbox::stat(&path)? else { continue };
         if !seen.insert(name.clone()) {
@@ -179,7 +189,7 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<Vec<Batch>> {
             batches.push(Batch { path, name, stat, row });
         }
     }
-    Ok(batches)
+    Ok((batches, found.unreadable))
 }
 
 /// Reads a file slice by slice; true when its last line waits for its end.

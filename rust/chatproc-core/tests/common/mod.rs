@@ -88,6 +88,7 @@ impl Project {
             settle: 5_000,
             now: self.now,
             state: self.state(),
+            output: self.path("todos"),
         }
     }
 
