@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from chatproc.agent.client import Endpoint
 from chatproc.agent.session import SessionResult, run_session
-from chatproc.attachments import Archive
+from chatproc.attachments import Archive, Extracts, Limits
 from chatproc.config import AgentConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from chatproc.attachments.isolation import Reader
     from tests.sse import ModelServer
 
 RULES = "P0: today. Everything else is P3."
@@ -97,23 +98,28 @@ async def session(  # noqa: PLR0913 - keywords with defaults
     batch: dict[str, Any] | None = None,
     *,
     archive_root: Path | None = None,
-    max_chars_per_read: int = 12_000,
+    limits: Limits | None = None,
+    extracts: Extracts | None = None,
+    reader: Reader | None = None,
     search: Any = no_search,  # noqa: ANN401 - a stand-in
     waits: Waits | None = None,
     key: Any = KEY,  # noqa: ANN401 - a key, none, or a function that gives one
     **agent: Any,  # noqa: ANN401 - keys of [agent]
 ) -> SessionResult:
     """One session with the given keys of `[agent]`."""
-    return await run_session(
-        batch or batch_of(),
-        agent=AgentConfig(base_url=server.base_url, model="stand-in", **{"timeout_seconds": 5.0, **agent}),
-        endpoint=Endpoint(server.base_url, "stand-in", key if callable(key) else lambda: key),
-        rules=RULES,
-        timezone="Asia/Shanghai",
-        archive=Archive(archive_root, max_chars_per_read=max_chars_per_read),
-        search=search,
-        sleep=waits or Waits(),
-    )
+    with Archive(archive_root, limits, extracts=extracts, reader=reader) as archive:
+        return await run_session(
+            batch or batch_of(),
+            agent=AgentConfig(
+                base_url=server.base_url, model="stand-in", **{"timeout_seconds": 5.0, **agent}
+            ),
+            endpoint=Endpoint(server.base_url, "stand-in", key if callable(key) else lambda: key),
+            rules=RULES,
+            timezone="Asia/Shanghai",
+            archive=archive,
+            search=search,
+            sleep=waits or Waits(),
+        )
 
 
 def run(server: ModelServer, batch: dict[str, Any] | None = None, **more: Any) -> SessionResult:  # noqa: ANN401

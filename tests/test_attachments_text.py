@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatproc.attachments import Archive, UnreadableError
 from chatproc.attachments.text import LONGEST_BLOCK, NotTextError, blocks, decode
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHINESE = "关于校赛报名的通知:周五(7月3日)18:00 前交表。\n地点:A101\n"
 
@@ -88,24 +83,3 @@ def test_any_bytes_are_text_without_control_characters_or_refused(content: bytes
         return
     assert not any(mark < " " and mark not in "\n\t" for mark in text)
     text.encode()
-
-
-def test_content_goes_before_the_name_and_a_mismatch_is_said(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    (tmp_path / "a").write_text("plain words")
-    entry = {"path": "a", "available": True}
-    assert archive.read({**entry, "type": "txt"}).note == ""
-    assert archive.read({**entry, "type": "file"}).note == ""
-    assert archive.read({**entry, "type": "docx"}).note == "Named docx, its content is plain text."
-    (tmp_path / "a").write_text("%PDF-1.4\n1 0 obj\n")
-    for kind, code in (("txt", "type_mismatch"), ("pdf", "unsupported_type"), ("file", "unsupported_type")):
-        with pytest.raises(UnreadableError) as refused:
-            archive.read({**entry, "type": kind})
-        assert refused.value.code == code
-
-
-def test_a_link_that_stays_inside_the_archive_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "real.txt").write_text("text")
-    (tmp_path / "link.txt").symlink_to("real.txt")
-    extract = Archive(tmp_path).read({"path": "link.txt", "type": "txt", "available": True})
-    assert [unit.id for unit in extract.units] == ["b1"]

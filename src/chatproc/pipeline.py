@@ -228,6 +228,8 @@ class _Worker:
         done: _Done,
         progress: Watch,
     ) -> None:
+        from chatproc.attachments import Extracts
+
         self.config = config
         self.rules = rules
         self.store = writer.store
@@ -236,6 +238,7 @@ class _Worker:
         self.progress = progress
         self.outcomes = {outcome["id"]: outcome for outcome in done.groups}
         self.refusal: str | None = None
+        self.extracts = Extracts()
 
     async def batch(
         self, groups: list[str], before: Sequence[asyncio.Task[None]], room: asyncio.Semaphore
@@ -265,23 +268,20 @@ class _Worker:
 
     async def _session(self, batch: Json) -> SessionResult:
         from chatproc.agent.session import run_session
-        from chatproc.attachments import Archive
+        from chatproc.attachments import Archive, Limits
 
         config = self.config
-        archive = Archive(
-            config.input.archive_root,
-            max_file_mb=config.attachments.max_file_mb,
-            max_chars_per_read=config.attachments.max_chars_per_read,
-        )
-        return await run_session(
-            batch,
-            agent=config.agent,
-            endpoint=self.endpoint,
-            rules=self.rules.text,
-            timezone=config.rules.timezone,
-            archive=archive,
-            search=self._search,
-        )
+        limits = Limits(**config.attachments.model_dump(), vision=config.agent.vision)
+        with Archive(config.input.archive_root, limits, extracts=self.extracts) as archive:
+            return await run_session(
+                batch,
+                agent=config.agent,
+                endpoint=self.endpoint,
+                rules=self.rules.text,
+                timezone=config.rules.timezone,
+                archive=archive,
+                search=self._search,
+            )
 
     def _search(self, query: dict[str, Any]) -> Json:
         return _core.search(self.config.storage.state, query, self.config.rules.timezone)

@@ -21,6 +21,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI, AsyncStream
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -31,6 +32,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -720,19 +722,36 @@ def wire_messages(history: list[ModelMessage], *, send_back_reasoning: bool) -> 
 
 
 def _wire_request(request: ModelRequest) -> list[Message]:
+    """What the program says in one turn; the pictures of all its results in one message at the end."""
     wire: list[Message] = []
+    pictures: list[Message] = []
     for part in request.parts:
         match part:
             case SystemPromptPart():
                 wire.append({"role": "system", "content": part.content})
             case UserPromptPart(content=str(content)) | RetryFeedbackPart(content=str(content)):
                 wire.append({"role": "user", "content": content})
+            case UserPromptPart(content=content):
+                pictures += [_wire_part(piece) for piece in content]
             case ToolReturnPart():
                 content = part.model_response_str(wrap_if_error=False)
                 wire.append({"role": "tool", "tool_call_id": part.tool_call_id, "content": content})
             case _:
                 raise TypeError(f"a session has no {type(part).__name__}")
+    if pictures:
+        wire.append({"role": "user", "content": pictures})
     return wire
+
+
+def _wire_part(piece: UserContent) -> Message:
+    """A name, or a picture, as a part of a message."""
+    match piece:
+        case str():
+            return {"type": "text", "text": piece}
+        case BinaryContent():
+            return {"type": "image_url", "image_url": {"url": piece.data_uri}}
+        case _:
+            raise TypeError(f"a session has no {type(piece).__name__}")
 
 
 def _wire_response(response: ModelResponse, *, send_back_reasoning: bool) -> Message:

@@ -18,6 +18,9 @@ Message: TypeAlias = dict[str, Any]
 """One message as the wire carries it."""
 
 _CHARS_PER_TOKEN = 4
+_TOKENS_PER_PICTURE = 2000
+"""What a picture of the usual size costs at most endpoints, on the high side."""
+
 _FIRST_REQUEST = 2
 """The system text and the document."""
 
@@ -33,9 +36,24 @@ def estimate_tokens(messages: Sequence[Message], tools: Sequence[Message] = ()) 
 
 
 def _tokens(messages: Sequence[Message]) -> int:
-    text = json.dumps(messages, ensure_ascii=False)
+    counted = [_without_pictures(message) for message in messages]
+    pictures = sum(_pictures(message) for message in messages)
+    text = json.dumps(counted, ensure_ascii=False)
     wide = sum(mark > "\x7f" for mark in text)
-    return wide + (len(text) - wide) // _CHARS_PER_TOKEN
+    return wide + (len(text) - wide) // _CHARS_PER_TOKEN + pictures * _TOKENS_PER_PICTURE
+
+
+def _pictures(message: Message) -> int:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return sum(part["type"] == "image_url" for part in parts)
+
+
+def _without_pictures(message: Message) -> Message:
+    """The message as far as its length in characters tells what it costs."""
+    if not _pictures(message):
+        return message
+    return {**message, "content": [part for part in message["content"] if part["type"] != "image_url"]}
 
 
 def compacted(messages: list[Message], budget: int, record: SessionRecord) -> list[Message]:
@@ -78,6 +96,8 @@ def _exchanges(messages: list[Message]) -> list[list[Message]]:
 def _with_note(messages: list[Message], note: str) -> list[Message]:
     """The note as the last words of the user: two user messages in a row are not taken everywhere."""
     last = messages[-1]
+    if last["role"] == "user" and isinstance(last["content"], list):
+        return [*messages[:-1], {**last, "content": [*last["content"], {"type": "text", "text": note}]}]
     if last["role"] == "user":
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{note}"}]
     return [*messages, {"role": "user", "content": note}]

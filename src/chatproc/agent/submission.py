@@ -37,10 +37,11 @@ class ReadUnit:
     Args:
         attachment: The attachment's ref, `f1`.
         unit: The unit within it, `b3`.
-        text: The text that was sent.
+        text: The text of the unit; what can be quoted.
         attachment_sha256: Hex SHA-256 of the file.
-        content_sha256: Hex SHA-256 of the UTF-8 bytes of `text`.
+        content_sha256: Hex SHA-256 of the bytes sent: the text in UTF-8, then the picture's file.
         length: How many bytes those are.
+        is_picture: Whether it was sent as a picture, beside that text.
     """
 
     attachment: str
@@ -49,6 +50,7 @@ class ReadUnit:
     attachment_sha256: str
     content_sha256: str
     length: int
+    is_picture: bool = False
 
     @property
     def ref(self) -> str:
@@ -90,6 +92,12 @@ class SessionRecord:
     def add_unit(self, unit: ReadUnit) -> None:
         """Note a unit that goes out with the next request."""
         self._units_to_send[unit.ref] = unit
+
+    def forget_units(self, attachment: str) -> None:
+        """Take back what was read of an attachment: its file is another one now."""
+        for units in (self.units, self._units_to_send):
+            for ref in [ref for ref, unit in units.items() if unit.attachment == attachment]:
+                del units[ref]
 
     def add_task(self, task_id: str, revision: int) -> str:
         """Note a found task that goes out with the next request.
@@ -448,7 +456,10 @@ class _Check:
             source = unit.text if unit else str(self.record.messages[ref].get("text") or "")
             found = self._find_quote(ref, source, text)
             if found is None:
-                self._fault(owner, f"{where}.text", f"{_shown(text)} does not occur in {ref}")
+                what = f"{_shown(text)} does not occur in {ref}"
+                if unit and unit.is_picture:
+                    what = f"{ref} is a picture, which cannot be quoted; cite it in sources"
+                self._fault(owner, f"{where}.text", what)
                 continue
             attachment = self.record.attachments[unit.attachment] if unit else None
             message = attachment["message"] if attachment else ref

@@ -11,6 +11,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pydantic_ai.messages import BinaryContent, ToolReturn
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
@@ -26,7 +27,7 @@ from chatproc.agent.submission import (
     check_submission,
     parse_moment,
 )
-from chatproc.attachments import Archive, Extract, UnreadableError
+from chatproc.attachments import Archive, Reading, Unit, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,7 +111,7 @@ SUBMIT = ToolDefinition(
 
 READ = ToolDefinition(
     name="read_attachment",
-    description="Read the text of an attachment as units that can be cited, such as f1:b3.",
+    description="Read an attachment as units that can be cited, such as f1:b3. Pictures follow as pictures.",
     parameters_json_schema=_object(
         {
             "ref": {**_TEXT, "description": "f1 …"},
@@ -190,7 +191,8 @@ class SessionTools(AbstractToolset[None]):
         self.rejected_calls: dict[str, str] = {}
         """Calls of the reply in hand that must not run, by id, with the words for the model."""
         self.submitted_in_reply = False
-        self._last_extract: tuple[str, Extract] | None = None
+        self._sha256: dict[str, str] = {}
+        """Of each attachment that was read."""
 
     @property
     def id(self) -> str | None:
@@ -217,7 +219,7 @@ class SessionTools(AbstractToolset[None]):
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
-    ) -> str:
+    ) -> str | ToolReturn[str]:
         """Run one call; whatever is wrong with it comes back as words."""
         del tool
         rejected = self.rejected_calls.get(ctx.tool_call_id or "")
@@ -234,7 +236,7 @@ class SessionTools(AbstractToolset[None]):
 
     # --- read_attachment
 
-    async def _read(self, arguments: dict[str, Json]) -> str:
+    async def _read(self, arguments: dict[str, Json]) -> str | ToolReturn[str]:
         ref = arguments.get("ref")
         attachment = self.record.attachments.get(ref.strip()) if isinstance(ref, str) else None
         if attachment is None or not isinstance(ref, str):
@@ -244,39 +246,48 @@ class SessionTools(AbstractToolset[None]):
         start = _whole(arguments, "start", 1)
         count = _whole(arguments, "count", 1_000_000)
         try:
-            extract = await self._extract(ref, attachment)
+            reading = await asyncio.to_thread(self.archive.read, attachment, start, count)
+            self._same_file(ref, reading)
         except UnreadableError as error:
             return f"cannot be read: {error}"
-        return self._reading(ref, extract, start, count)
+        return self._shown(ref, reading)
 
-    async def _extract(self, ref: str, attachment: Mapping[str, Any]) -> Extract:
-        """The attachment's units; the last one is kept, for it is read page by page."""
-        if self._last_extract is None or self._last_extract[0] != ref:
-            self._last_extract = (ref, await asyncio.to_thread(self.archive.read, attachment))
-        return self._last_extract[1]
+    def _same_file(self, ref: str, reading: Reading) -> None:
+        """Hold a file to what it was at its first reading; of a changed one nothing can be cited any more.
 
-    def _reading(self, ref: str, extract: Extract, start: int, count: int) -> str:
-        room = self.archive.max_chars_per_read
+        Raises:
+            UnreadableError: It changed.
+        """
+        if self._sha256.setdefault(ref, reading.sha256) != reading.sha256:
+            self.record.forget_units(ref)
+            words = "the file is not what it was when it was read before; do not cite it"
+            raise UnreadableError("changed", words)
+
+    def _shown(self, ref: str, reading: Reading) -> str | ToolReturn[str]:
+        """The reading for the model: one JSON text, and the pictures for the message that follows it."""
         shown: list[dict[str, str]] = []
-        for unit in extract.units[start - 1 : start - 1 + count]:
-            if shown and len(unit.text) > room:
-                break
-            text = unit.text[:room]
-            room -= len(text)
-            content = text.encode()
-            digest = hashlib.sha256(content).hexdigest()
-            read = ReadUnit(ref, unit.id, text, extract.sha256, digest, len(content))
-            self.record.add_unit(read)
-            shown.append({"id": read.ref, "text": text})
-        following = start + len(shown)
-        return _json(
-            {
-                "total": len(extract.units),
-                "units": shown,
-                "next": following if shown and following <= len(extract.units) else None,
-                "note": extract.note if shown else f"there is no unit {start}. {extract.note}".strip(),
-            }
-        )
+        pictures: list[str | BinaryContent] = []
+        for unit in reading.units:
+            text = unit.text
+            if unit.image is not None:
+                text = f"{text} [the picture follows]".lstrip()
+                pictures += [f"{ref}:{unit.id}", BinaryContent(unit.image, media_type=unit.mime or "")]
+            elif unit.id.startswith("i"):
+                text = f"{text} [this model cannot see pictures; nothing of it was read]".lstrip()
+            shown.append({"id": f"{ref}:{unit.id}", "text": text})
+            self._note(ref, unit, text, reading.sha256)
+        total, following, note = reading.total, reading.next, reading.note
+        answer = _json({"total": total, "units": shown, "next": following, "note": note})
+        return ToolReturn(answer, content=pictures) if pictures else answer
+
+    def _note(self, ref: str, unit: Unit, text: str, sha256: str) -> None:
+        """Note what the next request shows of a unit; a picture that is not shown is not read."""
+        if unit.image is None and unit.id.startswith("i"):
+            return
+        content = text.encode() + (unit.image or b"")
+        digest = hashlib.sha256(content).hexdigest()
+        is_picture = unit.image is not None
+        self.record.add_unit(ReadUnit(ref, unit.id, unit.text, sha256, digest, len(content), is_picture))
 
     # --- find_related_tasks
 

@@ -1,4 +1,4 @@
-"""Plain text: bytes to characters, characters to blocks that can be cited.
+"""Text files: bytes to characters, HTML to what a reader sees of it, characters to blocks that can be cited.
 
 Pure: it must give the same blocks for the same bytes for ever, and never take a binary file for text.
 """
@@ -6,24 +6,98 @@ Pure: it must give the same blocks for the same bytes for ever, and never take a
 from __future__ import annotations
 
 import codecs
+import email
+import email.policy
 import re
+from dataclasses import dataclass
+from functools import cache
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+from chatproc.attachments.units import Unit, UnreadableError, capped, clean
+
+if TYPE_CHECKING:
+    from chatproc.attachments.units import Limits
 
 LONGEST_BLOCK = 2000
 """Characters of one block at most."""
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+NOT_VISIBLE = "[not visible] "
+"""Before every line that a person who opens the file does not see."""
+
 _MOST_CONTROLS = 0.02
 _LONGEST_SEQUENCE = 4
 _RAREST_ZERO = 8
-"""UTF-16 without a mark is believed when at least one byte in so many is a zero."""
+"""UTF-16 without a mark is believed when at least one byte in so many is a zero, or by its characters."""
+
+_SAMPLE = 4096
+"""Characters that a guess is made from."""
+_FEWEST_FOR_A_GUESS = 20
+"""Characters beyond ASCII below which a file is GB18030 when it can be: too few to tell it from others."""
+_COMMON = 0.9
+_UNCOMMON = 0.75
+_FEWEST_KANA = 0.2
+_FEWEST_WHOLE = 50
+"""UTF-8 with broken places is still UTF-8 when so many whole characters stand against each of them."""
 
 
 class NotTextError(ValueError):
     """The bytes are no plain text in a charset that is known here."""
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A document of texts that are all known: what the readers of text and of sheets give."""
+
+    texts: tuple[str, ...]
+    note: str
+
+    @property
+    def total(self) -> int:
+        """How many blocks there are."""
+        return len(self.texts)
+
+    def unit(self, number: int) -> Unit:
+        """One block, from 1."""
+        return Unit(f"b{number}", capped(self.texts[number - 1]))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def open_document(content: bytes, kind: str, limits: Limits) -> Blocks:
+    """Cut a text file into blocks.
+
+    Args:
+        content: The whole file.
+        kind: `html`, `mhtml` (a saved web page), or anything else for plain text.
+        limits: Nothing of it binds here: a text is as large as its file.
+
+    Raises:
+        UnreadableError: `type_mismatch`: it is no text. `empty`: it has none.
+    """
+    del limits
+    try:
+        if kind == "mhtml":
+            content = _page_of_archive(content)
+        text, note = decode_html(content) if kind in {"html", "mhtml"} else decode(content)
+    except NotTextError:
+        raise UnreadableError("type_mismatch", "the content is no plain text") from None
+    if kind in {"html", "mhtml"}:
+        text, notes = visible_text(text)
+        note = " ".join(part for part in (note, notes) if part)
+    pieces = blocks(text)
+    if not pieces:
+        raise UnreadableError("empty", "the file has no text")
+    return Blocks(tuple(pieces), note)
+
+
 def decode(content: bytes) -> tuple[str, str]:
-    r"""Read bytes as UTF-8, UTF-16 or GB18030 text.
+    r"""Read bytes as text: in the charset that they are marked with, that is possible, that is likely.
+
+    UTF-8, UTF-16 (its byte order known by its zeros or its characters) and GB18030 (so GBK and GB2312); Big5
+    and Shift-JIS only when GB18030 would give rare characters where they give common ones: short texts of
+    theirs are read as GB18030, wrongly, rather than short texts of GB18030 as theirs.
 
     Args:
         content: The whole file.
@@ -35,15 +109,19 @@ def decode(content: bytes) -> tuple[str, str]:
         NotTextError: They are no text.
 
     Example:
-        >>> decode("周五交表".encode("gb18030"))[0]
-        '周五交表'
+        >>> decode("周五交表".encode("gb18030"))
+        ('周五交表', 'Read as GB18030.')
     """
     text, note = _characters(content)
+    return _cleaned(text), note
+
+
+def _cleaned(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    kept = _CONTROLS.sub("", text)
+    kept = clean(text)
     if len(text) - len(kept) - text.count("\f") > len(text) * _MOST_CONTROLS + 1:
         raise NotTextError("too many control characters")
-    return kept, note
+    return kept
 
 
 def _characters(content: bytes) -> tuple[str, str]:
@@ -51,31 +129,455 @@ def _characters(content: bytes) -> tuple[str, str]:
         return _strictly(content, "utf-16"), ""
     content = content.removeprefix(codecs.BOM_UTF8)
     if b"\0" in content:
-        return _strictly(content, _utf16_without_mark(content)), ""
+        return _strictly(content, _utf16_without_mark(content)), "Read as UTF-16."
     try:
         return content.decode("utf-8"), ""
     except UnicodeDecodeError as error:
         whole, rest = content[: error.start], content[error.start :]
         if error.reason == "unexpected end of data" and whole and len(rest) < _LONGEST_SEQUENCE:
             return whole.decode("utf-8"), "The file ends in the middle of a character."
-    return _strictly(content, "gb18030"), "Read as GB18030."
+    return _not_utf8(content)
+
+
+def _not_utf8(content: bytes) -> tuple[str, str]:
+    """Which of the older charsets it is, or UTF-8 with a few broken places."""
+    mended = content.decode("utf-8", "replace")
+    broken = mended.count("\ufffd")
+    if sum(map(_is_wide, mended)) - broken > broken * _FEWEST_WHOLE:
+        return mended, f"Read as UTF-8; {broken} broken characters are shown as \ufffd."
+    chinese = _possibly(content, "gb18030")
+    likely = 0.0 if chinese is None else _commonness(chinese, _common_simplified())
+    if likely < _UNCOMMON:
+        for charset, spoken, common in (
+            ("utf-16-le", "UTF-16", _common_chinese()),
+            ("utf-16-be", "UTF-16", _common_chinese()),
+            ("big5", "Big5", _common_traditional()),
+            ("cp932", "Shift-JIS", _common_japanese()),
+        ):
+            text = _possibly(content, charset)
+            if text is None or _commonness(text, common) < _COMMON or not _is_enough(text, charset):
+                continue
+            return text, f"Read as {spoken}."
+    if chinese is None:
+        raise NotTextError("no charset fits")
+    return chinese, "Read as GB18030."
+
+
+def _possibly(content: bytes, charset: str) -> str | None:
+    try:
+        return content.decode(charset)
+    except UnicodeDecodeError:
+        return None
 
 
 def _strictly(content: bytes, charset: str) -> str:
-    try:
-        return content.decode(charset)
-    except UnicodeDecodeError as error:
-        raise NotTextError(f"not {charset}") from error
+    text = _possibly(content, charset)
+    if text is None:
+        raise NotTextError(f"not {charset}")
+    return text
+
+
+def _is_wide(character: str) -> bool:
+    return character > "\x7f"
+
+
+def _commonness(text: str, common: frozenset[str]) -> float:
+    """The share of common characters among those beyond ASCII, in the text's beginning."""
+    wide = list(filter(_is_wide, text[:_SAMPLE]))
+    return sum(character in common for character in wide) / len(wide) if wide else 0.0
+
+
+def _is_mostly_wide(text: str) -> bool:
+    return sum(map(_is_wide, text[:_SAMPLE])) * 2 >= len(text[:_SAMPLE])
+
+
+def _is_enough(text: str, charset: str) -> bool:
+    """Whether there is enough of it to believe a charset that is not the first guess."""
+    wide = list(filter(_is_wide, text[:_SAMPLE]))
+    if charset == "cp932":
+        kana = sum("\u3041" <= character <= "\u30fe" for character in wide)
+        return len(wide) >= _FEWEST_FOR_A_GUESS and kana >= len(wide) * _FEWEST_KANA
+    return len(wide) >= _FEWEST_FOR_A_GUESS
+
+
+def _square(charset: str, leads: range, trails: list[range]) -> set[str]:
+    """The characters of a rectangle of a two-byte charset."""
+    pairs = (bytes((lead, trail)) for lead in leads for span in trails for trail in span)
+    return set("".join(pair.decode(charset, "ignore") for pair in pairs))
+
+
+@cache
+def _common_simplified() -> frozenset[str]:
+    """The signs and the 3755 commonest characters of GB 2312."""
+    trails = [range(0xA1, 0xFF)]
+    return frozenset(
+        _square("gb2312", range(0xA1, 0xA4), trails) | _square("gb2312", range(0xB0, 0xD8), trails)
+    )
+
+
+@cache
+def _common_traditional() -> frozenset[str]:
+    """The signs and the 5401 commonest characters of Big5."""
+    return frozenset(_square("big5", range(0xA1, 0xC7), [range(0x40, 0x7F), range(0xA1, 0xFF)]))
+
+
+def _common_chinese() -> frozenset[str]:
+    return _common_simplified() | _common_traditional()
+
+
+@cache
+def _common_japanese() -> frozenset[str]:
+    """The signs, the kana and the 2965 commonest characters of Shift-JIS."""
+    trails = [range(0x40, 0xFD)]
+    return frozenset(
+        _square("cp932", range(0x81, 0x84), trails) | _square("cp932", range(0x88, 0x99), trails)
+    )
 
 
 def _utf16_without_mark(content: bytes) -> str:
-    """Which byte order puts the zeros of Latin letters and line ends where they are."""
-    head = content[:4096]
+    """Which byte order puts the zeros of Latin letters and line ends in place, or gives common characters."""
+    if len(content) % 2:
+        raise NotTextError("binary")
+    head = content[:_SAMPLE]
     zeros_first, zeros_second = head[0::2].count(0), head[1::2].count(0)
     fewer, more = sorted((zeros_first, zeros_second))
-    if len(content) % 2 or fewer > more // 10 or more * _RAREST_ZERO < len(head):
-        raise NotTextError("binary")
-    return "utf-16-be" if zeros_first > zeros_second else "utf-16-le"
+    if fewer <= more // 10 and more * _RAREST_ZERO >= len(head):
+        return "utf-16-be" if zeros_first > zeros_second else "utf-16-le"
+    for charset in ("utf-16-le", "utf-16-be"):
+        text = _possibly(content, charset)
+        if text is not None and _commonness(text, _common_chinese()) >= _COMMON and _is_mostly_wide(text):
+            return charset
+    raise NotTextError("binary")
+
+
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_-]{3,20})""")
+_CHARSETS = {
+    **dict.fromkeys((b"gb2312", b"gbk", b"gb18030", b"x-gbk"), "gb18030"),
+    **dict.fromkeys((b"big5", b"big5-hkscs", b"x-x-big5"), "big5hkscs"),
+    **dict.fromkeys((b"shift_jis", b"shift-jis", b"sjis", b"x-sjis"), "cp932"),
+    **dict.fromkeys((b"iso-8859-1", b"latin1", b"windows-1252", b"us-ascii"), "cp1252"),
+    **{name: name.decode() for name in (b"utf-8", b"euc-jp", b"euc-kr", b"iso-2022-jp", b"windows-1251")},
+}
+"""What pages declare, and the charset that browsers read it as."""
+
+
+def decode_html(content: bytes) -> tuple[str, str]:
+    """Read the bytes of a web page: as what it declares when that is possible, else like any text.
+
+    Args:
+        content: The whole page.
+
+    Returns:
+        The source, and a note for the reader (may be empty).
+
+    Raises:
+        NotTextError: They are no text.
+
+    Example:
+        >>> decode_html('<meta charset=big5><p>報名表'.encode("big5"))[0]
+        '<meta charset=big5><p>報名表'
+    """
+    declared = _DECLARED.search(content[:_SAMPLE])
+    charset = _CHARSETS.get(declared.group(1).lower()) if declared else None
+    marked = content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = None if charset is None or marked else _possibly(content, charset)
+    return decode(content) if text is None else (_cleaned(text), "")
+
+
+def _page_of_archive(content: bytes) -> bytes:
+    """The first page of a saved web page (MHTML), its charset declared in front."""
+    message = email.message_from_bytes(content, policy=email.policy.compat32)
+    for part in message.walk():
+        if part.get_content_type() == "text/html":
+            page = part.get_payload(decode=True)
+            if isinstance(page, bytes) and page.strip():
+                return (
+                    f"<!-- charset={part.get_content_charset('utf-8')} -->".encode("ascii", "replace") + page
+                )
+    raise NotTextError("no page inside")
+
+
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+)
+_UNSEEN = frozenset({"template", "noscript", "iframe", "object", "datalist"})
+"""Elements whose text is never shown."""
+_DROPPED = frozenset({"script", "style"})
+"""Elements whose text is nobody's words."""
+_APART = frozenset(
+    {
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "body",
+            "center",
+            "dd",
+            "details",
+            "dialog",
+            "div",
+            "dl",
+        ),
+        *("dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *("header", "hr", "html", "legend", "main", "nav", "ol", "p", "pre", "section", "summary", "table"),
+        *("title", "ul", "select", "textarea", "button"),
+    }
+)
+"""Elements that begin and end a paragraph."""
+_LINES = frozenset({"li", "tr", "option", "caption"})
+_CELLS = frozenset({"td", "th"})
+_ENDS_BEFORE = {
+    "li": {"li"},
+    "option": {"option"},
+    "tr": {"tr"},
+    "td": {"td", "th"},
+    "th": {"td", "th"},
+    "dt": {"dt", "dd"},
+    "dd": {"dt", "dd"},
+}
+"""Elements that end by themselves when one of their kind begins, within the nearest list or table."""
+_LEADING = ("http:", "https:", "mailto:", "tel:")
+"""Links whose end is told; the others stay in the page."""
+_BOUNDS = frozenset({"table", "ul", "ol", "dl", "select", "body", "html"})
+
+_DEEPEST = 500
+"""Elements within each other; browsers stop there too. What lies deeper counts as not visible."""
+
+_HIDING = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|(?<![\w-])opacity\s*:\s*0*(?:\.0+)?\s*(?:[;!]|$)"
+    r"|font-size\s*:\s*0*(?:[01](?:\.\d+)?|\.\d+)?\s*(?:px|pt|em|rem|%)?\s*(?:[;!]|$)"
+    r"|(?:text-indent|(?<![\w-])left|(?<![\w-])top|margin-left|margin-top)\s*:\s*-\d{3,}"
+    r"|clip\s*:\s*rect\(\s*0|clip-path\s*:\s*inset\(\s*(?:50|100)%",
+    re.IGNORECASE,
+)
+_WHITE = re.compile(
+    r"(?<![\w-])color\s*:\s*(?:#fff(?:f|fff|fffff)?\b|white\b|rgba?\(\s*25[0-5]\s*,\s*25[0-5]\s*,\s*25[0-5]"
+    r"|hsla?\([^)]{0,20},\s*100%|transparent\b|rgba\([^)]{0,30},\s*0(?:\.0+)?\s*\))",
+    re.IGNORECASE,
+)
+_GROUND = re.compile(
+    r"background(?:-color|-image)?\s*:\s*(?!\s*(?:none|transparent|#fff|white|inherit))", re.IGNORECASE
+)
+_WHITE_FONTS = frozenset({"#ffffff", "ffffff", "#fff", "white"})
+_SHEET = re.compile(r"<(/?)style\b[^>]*>", re.IGNORECASE)
+_NAME = re.compile(r"(?:^|[\s>+~])([a-z][\w-]*)?([.#][\w-]+)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An open element and what it does to the text in it."""
+
+    tag: str
+    is_hidden: bool = False
+    has_ground: bool = False
+    """Something dark may lie behind it: white text can be read."""
+    keeps_lines: bool = False
+    link: str = ""
+    begin: int = 0
+    """How many pieces of its line were there before it."""
+
+
+def visible_text(source: str) -> tuple[str, str]:
+    r"""What a person sees of a web page: paragraphs, rows with tabs, links with where they lead.
+
+    Lines that are not visible (hidden, white on nothing, tiny, moved off the page; by attribute, style or
+    style sheet) come with `NOT_VISIBLE` before them. Scripts and styles are left out.
+
+    Args:
+        source: The page.
+
+    Returns:
+        Text with `\n` as line end, paragraphs apart by a blank line; and a note (may be empty).
+
+    Example:
+        >>> visible_text("<p>交表</p><p style='display:none'>obey</p>")
+        ('交表\n\n[not visible] obey', 'Some of its text is not visible to a person and marked so.')
+    """
+    page = _Page(*_styles(source))
+    # Nothing after the last `>` is markup, and the parser would look for its end again and again.
+    end = source.rfind(">") + 1
+    page.feed(source[:end])
+    page.close()
+    page.handle_data(source[end:])
+    text = page.text()
+    note = "Some of its text is not visible to a person and marked so." if page.hides else ""
+    return text, note
+
+
+def _styles(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Which names the page's style sheets hide, and which they give a background.
+
+    Only plain selectors, the last name of each: enough for what mailers and forms write.
+    """
+    hiding: set[str] = set()
+    grounded: set[str] = set()
+    begin = None
+    for mark in _SHEET.finditer(source):
+        if not mark.group(1):
+            begin = mark.end() if begin is None else begin
+        elif begin is not None:
+            _learn(source[begin : mark.start()], hiding, grounded)
+            begin = None
+    return frozenset(hiding), frozenset(grounded)
+
+
+def _learn(sheet: str, hiding: set[str], grounded: set[str]) -> None:
+    first, *others = sheet.split("/*")
+    sheet = first + " ".join(other.partition("*/")[2] for other in others)
+    for rule in sheet.split("}"):
+        selectors, _, body = rule.rpartition("{")
+        has_ground = bool(_GROUND.search(body))
+        is_hidden = bool(_HIDING.search(body)) or (bool(_WHITE.search(body)) and not has_ground)
+        if not has_ground and not is_hidden:
+            continue
+        for selector in selectors.rpartition("{")[2].split(","):
+            name = _NAME.search(selector.strip())
+            if name and name.group(0).strip():
+                found = (name.group(1) or "").lower() + (name.group(2) or "")
+                (hiding if is_hidden else grounded).add(found)
+
+
+class _Page(HTMLParser):
+    """Collects the lines of a page in the order of its source."""
+
+    def __init__(self, hiding: frozenset[str], grounded: frozenset[str]) -> None:
+        super().__init__(convert_charrefs=True)
+        self.hides = False
+        self._hiding = hiding
+        self._grounded = grounded
+        self._open: list[_Element] = []
+        self._too_deep = 0
+        self._lines: list[str] = []
+        self._pieces: list[str] = []
+        self._is_line_hidden = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in reversed(attrs)}
+        self._end_implied(tag)
+        self._separate(tag)
+        if tag not in _VOID and len(self._open) >= _DEEPEST:
+            self._too_deep += 1
+            return
+        element = self._element(tag, attributes)
+        self._open.append(element)
+        if tag == "img" and attributes.get("alt", "").strip():
+            self.handle_data(f"[image: {attributes['alt']}]")
+        if tag == "input" and attributes.get("type", "text").lower() not in {"hidden", "password"}:
+            self.handle_data(attributes.get("value", ""))
+        if tag in _VOID:
+            self._open.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # `<div/>` opens a div in a page; only void elements end here.
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._too_deep:
+            self._too_deep -= 1
+            return
+        for place in range(len(self._open) - 1, -1, -1):
+            if self._open[place].tag == tag:
+                self._close_down_to(place)
+                break
+        self._separate(tag)
+
+    def handle_data(self, data: str) -> None:
+        inside = self._open[-1] if self._open else _Element("")
+        if inside.tag in _DROPPED:
+            return
+        is_hidden = inside.is_hidden or self._too_deep > 0
+        if is_hidden != self._is_line_hidden and data.strip():
+            self._end_line()
+            self._is_line_hidden = is_hidden
+        if inside.keeps_lines:
+            first, *others = data.split("\n")
+            self._add(first)
+            for other in others:
+                self._end_line()
+                self._add(other)
+        else:
+            self._add(re.sub(r"[ \t\n\r\f]+", " ", data))
+
+    def text(self) -> str:
+        """Everything that was collected."""
+        self._close_down_to(0)
+        self._end_line()
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(self._lines)).strip("\n")
+
+    def _element(self, tag: str, attributes: dict[str, str]) -> _Element:
+        around = self._open[-1] if self._open else _Element("")
+        style = attributes.get("style", "")
+        names = {tag, f"#{attributes.get('id', '')}"}
+        for name in attributes.get("class", "").split():
+            names |= {f".{name}", f"{tag}.{name}"}
+        has_ground = (
+            around.has_ground
+            or "bgcolor" in attributes
+            or bool(_GROUND.search(style))
+            or not names.isdisjoint(self._grounded)
+        )
+        is_white = bool(_WHITE.search(style)) or attributes.get("color", "").strip().lower() in _WHITE_FONTS
+        is_hidden = (
+            around.is_hidden
+            or tag in _UNSEEN
+            or "hidden" in attributes
+            or bool(_HIDING.search(style))
+            or not names.isdisjoint(self._hiding)
+            or (is_white and not has_ground)
+        )
+        keeps_lines = around.keeps_lines or tag in {"pre", "textarea"}
+        link = attributes.get("href", "").strip() if tag == "a" else ""
+        return _Element(tag, is_hidden, has_ground, keeps_lines, link, len(self._pieces))
+
+    def _end_implied(self, tag: str) -> None:
+        """Close what HTML closes by itself before this element."""
+        if tag in _APART and self._open and self._open[-1].tag == "p":
+            self._close_down_to(len(self._open) - 1)
+        ends = _ENDS_BEFORE.get(tag)
+        if ends is None:
+            return
+        for place in range(len(self._open) - 1, -1, -1):
+            if self._open[place].tag in ends:
+                self._close_down_to(place)
+                return
+            if self._open[place].tag in _BOUNDS:
+                return
+
+    def _close_down_to(self, place: int) -> None:
+        for element in reversed(self._open[place:]):
+            if element.link.startswith(_LEADING):
+                shown = "".join(self._pieces[element.begin :])
+                if element.link not in shown:
+                    self._add(f" <{element.link}>")
+        del self._open[place:]
+
+    def _separate(self, tag: str) -> None:
+        if tag in _APART:
+            self._end_line()
+            self._lines.append("")
+        elif tag in _LINES or tag == "br":
+            self._end_line()
+        elif tag in _CELLS:
+            self._add("\t")
+
+    def _add(self, piece: str) -> None:
+        """Take a piece of the line; white space begins none."""
+        if piece and (self._pieces or not piece.isspace()):
+            self._pieces.append(piece)
+
+    def _end_line(self) -> None:
+        line = re.sub(r" *\t[ \t]*", "\t", "".join(self._pieces)).rstrip()
+        self._pieces.clear()
+        if not line:
+            return
+        if self._is_line_hidden:
+            self.hides = True
+            line = " ".join(clean(line).split())
+            width = LONGEST_BLOCK - len(NOT_VISIBLE)
+            self._lines.extend(NOT_VISIBLE + line[at : at + width] for at in range(0, len(line), width))
+        else:
+            self._lines.append(line)
 
 
 def blocks(text: str) -> list[str]:

@@ -1,0 +1,1072 @@
+"""One part of a Word document to a flow of paragraphs and tables, everything marked with what it is.
+
+Driven by a pass over the part's XML: a method for each element that begins or ends. It must never show as
+plain text what the document's reader does not see, nor follow a relationship.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+from xml.parsers import expat
+
+from chatproc.attachments.docx_lists import ListPlace
+from chatproc.attachments.docx_names import (
+    CHART,
+    COMPATIBILITY,
+    DIAGRAM,
+    DRAWING,
+    MATH,
+    OFFICE,
+    PICTURE,
+    PLACED,
+    RELATION,
+    SHAPE,
+    WORD,
+    in_each,
+    is_on,
+    number,
+    word,
+)
+from chatproc.attachments.docx_parts import chart_text, diagram_text, page_text
+from chatproc.attachments.ooxml import Pass
+from chatproc.attachments.units import UnreadableError, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chatproc.attachments.docx import Reading
+    from chatproc.attachments.ooxml import Attributes, Relation
+
+MAX_NESTED = 100
+"""Tables and text boxes within each other."""
+
+_MOST_COLUMNS = 63
+"""What a table of Word may have; a cell that claims to span more spans so many."""
+
+_LONGEST_NAME = 80
+_LONGEST_URL = 300
+_NEAR = 16
+"""Pieces of text before the end of a link that are searched for its address."""
+
+_TINIEST = 3
+"""Half points: text smaller than this cannot be read."""
+
+_UNDERSTOOD = frozenset(
+    {
+        *("wps", "wpg", "wpc", "wpi", "wp", "wp14", "wne", "w10", "w14", "w15", "w16", "w16se", "w16cid"),
+        *("w16cex", "w16du", "w16sdtdh", "a14", "a16", "c14", "c16", "c16r2", "v", "o", "m", "pic", "am3d"),
+        *("aink", "cx", "cx1", "cx2", "cx3", "cx4", "cx5", "cx6", "cx7", "cx8"),
+    }
+)
+"""Prefixes of what a present-day Word shows: of alternatives that require others it shows the fallback."""
+
+_SYMBOLS = {
+    "wingdings": {
+        0x6C: "●", 0x6E: "■", 0x6F: "□", 0x70: "□", 0x71: "❑", 0x72: "❒", 0x75: "◆", 0x76: "❖", 0x9F: "•",
+        0xA7: "▪", 0xA8: "□", 0xD8: "➢", 0xE0: "→", 0xE8: "➔", 0xFB: "✗", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑",
+    },
+    "wingdings 2": {0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0xA3: "□", 0x97: "●"},
+    "wingdings 3": {0x7D: "▶", 0x75: "▲", 0x71: "▼"},
+    "symbol": {
+        0x61: "α", 0x62: "β", 0x67: "γ", 0x64: "δ", 0x65: "ε", 0x71: "θ", 0x6C: "λ", 0x6D: "μ", 0x70: "π",
+        0x73: "σ", 0x77: "ω", 0x44: "Δ", 0x53: "Σ", 0x57: "Ω", 0xA3: "≤", 0xB3: "≥", 0xB1: "±", 0xB4: "×",
+        0xB8: "÷", 0xB9: "≠", 0xBB: "≈", 0xA5: "∞", 0xB0: "°", 0xB7: "•", 0xAE: "→", 0xAC: "←", 0xD6: "√",
+        0xE5: "∑", 0xF2: "∫", 0xCE: "∈",
+    },
+}  # fmt: skip
+_SYMBOL_CODE = 0xFF
+_HYPERLINK = re.compile(r'^\s*HYPERLINK\s+"?((?:https?|mailto):[^"\s]+)', re.IGNORECASE)
+
+
+class Notes:
+    """Footnotes, endnotes and comments: numbered as they are referred to, each told once."""
+
+    def __init__(self) -> None:
+        """None is known yet."""
+        self._texts: dict[tuple[str, str], tuple[str, str]] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._counts: dict[str, int] = {}
+        self._due: list[tuple[str, str]] = []
+
+    def keep(self, kind: str, note_id: str, author: str, text: str) -> None:
+        """Keep the text of one note."""
+        self._texts[kind, note_id] = author, text
+
+    def refer(self, kind: str, note_id: str) -> str:
+        """Count a reference to a note and give its mark."""
+        key = kind, note_id
+        if key not in self._numbers:
+            self._counts[kind] = self._numbers[key] = self._counts.get(kind, 0) + 1
+            if key in self._texts:
+                self._due.append(key)
+        return f"[{kind} {self._numbers[key]}]"
+
+    def due(self) -> list[str]:
+        """Notes that were referred to since the last call, as blocks."""
+        if not self._due:
+            return []
+        keys, self._due = self._due, []
+        return [self._block(key) for key in keys]
+
+    def rest(self) -> list[str]:
+        """Notes that nothing referred to, as blocks."""
+        for kind, note_id in self._texts:
+            self.refer(kind, note_id)
+        return self.due()
+
+    def _block(self, key: tuple[str, str]) -> str:
+        author, text = self._texts[key]
+        by = f" by {author}" if author else ""
+        return f"[{key[0]} {self._numbers[key]}{by}: {text}]"
+
+
+class Body(list[str]):
+    """The document's own flow: what is appended is told at once, and the notes that it refers to after it."""
+
+    def __init__(self, reading: Reading) -> None:
+        """Begin empty; it stays so."""
+        super().__init__()
+        self._reading = reading
+
+    def append(self, text: str) -> None:
+        """Tell a paragraph or table."""
+        self._reading.tell(text)
+        for note in self._reading.notes.due():
+            self._reading.tell(note)
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """A paragraph as it grows: pieces of text, the mark that stands open, the list it is in."""
+
+    out: list[str] = field(default_factory=list)
+    open: str = ""
+    style: str | None = None
+    list_id: str | None = None
+    level: int = 0
+    hidden: bool = False
+    shaded: bool = False
+    deleted: bool = False
+
+
+def _end_mark(paragraph: _Paragraph) -> None:
+    """Close the open mark; around nothing but blanks there is none."""
+    out, begin = paragraph.out, f"[{paragraph.open}: "
+    if out and out[-1] == begin:
+        out.pop()
+    elif len(out) > 1 and out[-2] == begin and out[-1].isspace():
+        del out[-2]
+    else:
+        out.append("]")
+    paragraph.open = ""
+
+
+@dataclass(slots=True)
+class _Table:
+    """A table as it grows: finished rows, the cells of the present row, the present cell's properties."""
+
+    rows: list[str] = field(default_factory=list)
+    row: list[str] = field(default_factory=list)
+    cells: int = 0
+    span: int = 1
+    dropped_row: bool = False
+    hidden_row: bool = False
+    dropped_cell: bool = False
+    shaded: bool = False
+    shaded_cell: bool = False
+
+
+@dataclass(slots=True)
+class _Field:
+    """A field that began: where, what it instructs, and whether its result has begun."""
+
+    paragraph: _Paragraph
+    position: int
+    open: str
+    instruction: list[str] = field(default_factory=list)
+    result: bool = False
+    value: str = ""
+    url: str = ""
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """A bracketed part of an equation."""
+
+    begin: str = "("
+    end: str = ")"
+    begun: bool = False
+
+
+class _Frame(NamedTuple):
+    """What stood around a table or a text box."""
+
+    flow: list[str]
+    paragraph: _Paragraph | None
+    table: _Table | None
+
+
+class _Alternatives(NamedTuple):
+    """Where one of several renderings may go: what was written when they began."""
+
+    flow: list[str]
+    written: int
+    paragraph: _Paragraph | None
+    pieces: int
+
+
+class Reader:
+    """One part, told into a flow of paragraphs and tables.
+
+    Args:
+        reading: The document it belongs to.
+        part: Its name.
+        flow: Where its paragraphs go.
+    """
+
+    def __init__(self, reading: Reading, part: str, flow: list[str]) -> None:
+        """Read nothing yet."""
+        self.begun = False
+        self.is_document = False
+        self._reading = reading
+        self._is_body = isinstance(flow, Body)
+        self._relations = reading.relations if self._is_body else reading.relations_of(part)
+        self._flow = flow
+        self._paragraph: _Paragraph | None = None
+        self._around: list[_Paragraph | None] = []
+        self._table: _Table | None = None
+        self._frames: list[_Frame] = []
+        self._fields: list[_Field] = []
+        self._contexts: list[str] = []
+        self._context = ""
+        """What the text around is: inserted, moved here, placeholder."""
+        self._base = ""
+        """The mark of a run that says nothing of itself."""
+        self._mark = ""
+        self._run = ""
+        self._in_properties = ""
+        self._in_object = False
+        self._alternatives: list[_Alternatives] = []
+        self._links: list[tuple[str, _Paragraph | None, int]] = []
+        self._note = "", "", ""
+        self._brackets: list[_Bracket] = []
+        self._operator = ""
+        self._pass = Pass(
+            {name: getattr(self, method) for name, method in _STARTS.items()},
+            {name: getattr(self, method) for name, method in _ENDS.items()},
+            self.external_entity,
+        )
+
+    def run(self, content: bytes) -> None:
+        """Read the part.
+
+        Raises:
+            expat.ExpatError: Not well-formed.
+        """
+        self.begun = True
+        self._pass.run(content)
+
+    def unwind(self) -> None:
+        """End what a damaged part left open, so that nothing of it is lost."""
+        while self._frames:
+            if self._table is not None:
+                self.cell_end()
+                self.row_end()
+                self.table_end()
+            else:
+                self.box_end()
+        self._close()
+
+    # Text.
+
+    def text(self, _attributes: Attributes) -> None:
+        """Text of a run."""
+        paragraph = self._paragraph
+        if paragraph is None:
+            paragraph = self._paragraph = _Paragraph()
+        if self._mark != paragraph.open:
+            self._switch(paragraph)
+        self._pass.begin_text(paragraph.out.append)
+
+    def text_end(self) -> None:
+        """End of a run's text."""
+        self._pass.end_text()
+
+    def drawing_text(self, attributes: Attributes) -> None:
+        """Text of a shape that is no text box."""
+        self._mark = "drawing"
+        self.text(attributes)
+
+    def drawing_text_end(self) -> None:
+        """End of a shape's text."""
+        self._pass.end_text()
+        self._mark = self._base
+
+    def drawing_paragraph_end(self) -> None:
+        """Paragraphs of a shape stand in one line."""
+        if self._paragraph is not None and self._paragraph.open == "drawing":
+            self._paragraph.out.append(" ")
+
+    def tab(self, _attributes: Attributes) -> None:
+        """A tab, but not a tab stop among properties."""
+        if self._paragraph is not None and not self._in_properties:
+            self._paragraph.out.append("\t")
+
+    def line_break(self, _attributes: Attributes) -> None:
+        """A line, column or page break."""
+        if self._paragraph is not None:
+            self._paragraph.out.append("\n")
+
+    def hyphen(self, _attributes: Attributes) -> None:
+        """A hyphen that does not break."""
+        if self._paragraph is not None:
+            self._paragraph.out.append("-")
+
+    def symbol(self, attributes: Attributes) -> None:
+        """A sign of a font of signs."""
+        try:
+            code = int(word(attributes, "char") or "", 16)
+        except ValueError:
+            return
+        font = (word(attributes, "font") or "").lower()
+        self._show(_SYMBOLS.get(font, {}).get(code & _SYMBOL_CODE, "[symbol]"))
+
+    def external_entity(self) -> None:
+        """A reference to something outside of the part."""
+        self._say("[external entity, not read]")
+
+    def _say(self, mark: str) -> None:
+        """A mark of our own, outside of marks of runs."""
+        self._mark = self._base
+        self._show(mark)
+
+    def _show(self, text: str) -> None:
+        paragraph = self._paragraph
+        if paragraph is None:
+            paragraph = self._paragraph = _Paragraph()
+        if self._mark != paragraph.open:
+            self._switch(paragraph)
+        paragraph.out.append(text)
+
+    def _switch(self, paragraph: _Paragraph) -> None:
+        """Close the open mark and open the present one; neighbouring runs of one kind share a mark."""
+        if paragraph.open:
+            _end_mark(paragraph)
+        if self._mark:
+            paragraph.out.append(f"[{self._mark}: ")
+        paragraph.open = self._mark
+
+    # Paragraphs.
+
+    def paragraph(self, _attributes: Attributes) -> None:
+        """A paragraph begins; one within another stands after what the outer one said so far."""
+        around = self._paragraph
+        if around is not None:
+            self._break(around)
+        self._around.append(around)
+        self._paragraph = _Paragraph()
+        self._base = self._mark = self._context
+
+    def paragraph_end(self) -> None:
+        """A paragraph ends, and fields that never came to a result with it: they were none."""
+        self._close()
+        self._paragraph = self._around.pop() if self._around else None
+        if self._context or self._paragraph is not None:
+            self._rebase()
+
+    def _close(self) -> None:
+        paragraph = self._paragraph
+        if paragraph is None:
+            return
+        self._break(paragraph)
+        self._paragraph = None
+        fields = self._fields
+        while fields and fields[-1].paragraph is paragraph and not fields[-1].result:
+            fields.pop()
+
+    def _break(self, paragraph: _Paragraph) -> None:
+        """Give what a paragraph says so far to the flow."""
+        out = paragraph.out
+        if paragraph.open:
+            _end_mark(paragraph)
+        text = "".join(out).strip()
+        out.clear()
+        if paragraph.style is not None or paragraph.list_id is not None:
+            text = self._labelled(paragraph, text)
+        if text:
+            self._flow.append(text)
+
+    def _labelled(self, paragraph: _Paragraph, text: str) -> str:
+        """The text after its list label; empty paragraphs count too, deleted ones do not."""
+        if paragraph.deleted and text in {"", "[deleted]", "[moved away]"}:
+            return text
+        place = None
+        if paragraph.list_id is not None:
+            place = ListPlace(paragraph.list_id, paragraph.level)
+        elif paragraph.style is not None:
+            place = self._reading.lists.place_of_style(paragraph.style)
+        paragraph.style = paragraph.list_id = None
+        label = self._reading.lists.label(place) if place is not None else ""
+        if not label or not text:
+            return text
+        return f"{'  ' * place.level if place is not None and self._table is None else ''}{label} {text}"
+
+    def properties(self, _attributes: Attributes) -> None:
+        """Properties of a paragraph begin."""
+        self._in_properties = "paragraph"
+
+    def row_properties(self, _attributes: Attributes) -> None:
+        """Properties of a row begin."""
+        self._in_properties = "row"
+
+    def table_properties(self, _attributes: Attributes) -> None:
+        """Properties of a table begin."""
+        self._in_properties = "table"
+
+    def properties_end(self) -> None:
+        """Properties end."""
+        self._in_properties = ""
+
+    def style(self, attributes: Attributes) -> None:
+        """The paragraph's style."""
+        paragraph, style = self._paragraph, word(attributes, "val")
+        if paragraph is not None and style:
+            paragraph.style = style
+            if self._reading.styles.hides(style):
+                paragraph.hidden = True
+                self._rebase()
+
+    def list_id(self, attributes: Attributes) -> None:
+        """The paragraph's list."""
+        if self._paragraph is not None:
+            self._paragraph.list_id = word(attributes, "val") or ""
+
+    def list_level(self, attributes: Attributes) -> None:
+        """The paragraph's level in its list."""
+        if self._paragraph is not None:
+            self._paragraph.level = number(word(attributes, "val"))
+
+    # Runs.
+
+    def run_begin(self, _attributes: Attributes) -> None:
+        """A run begins, with the mark of what is around it."""
+        self._mark = self._base
+        self._run = ""
+
+    def run_style(self, attributes: Attributes) -> None:
+        """The style of a run."""
+        if not self._in_properties and self._reading.styles.hides(word(attributes, "val") or ""):
+            self._turn("hidden")
+
+    def vanish(self, attributes: Attributes) -> None:
+        """Hidden text, or text that is shown although its style hides it."""
+        if not self._in_properties:
+            self._turn("hidden" if is_on(attributes) else "")
+
+    def color(self, attributes: Attributes) -> None:
+        """White text where nothing says that the ground is not white."""
+        if self._in_properties or self._run or (word(attributes, "val") or "").upper() != "FFFFFF":
+            return
+        paragraph, table = self._paragraph, self._table
+        if not (paragraph is not None and paragraph.shaded) and not (table is not None and table.shaded_cell):
+            self._turn("not visible")
+
+    def size(self, attributes: Attributes) -> None:
+        """Text too small to be seen."""
+        tiny = number(word(attributes, "val"), _TINIEST) < _TINIEST
+        if tiny and not self._in_properties and not self._run:
+            self._turn("not visible")
+
+    def shade(self, attributes: Attributes) -> None:
+        """The ground behind a run, a paragraph, a cell or a table."""
+        fill = (word(attributes, "fill") or "auto").upper()
+        pattern = word(attributes, "val") or "clear"
+        if fill in {"AUTO", "FFFFFF"} and pattern in {"clear", "nil"} and not word(attributes, "themeFill"):
+            return
+        if self._in_properties == "paragraph" and self._paragraph is not None:
+            self._paragraph.shaded = True
+        elif self._in_properties == "table" and self._table is not None:
+            self._table.shaded = True
+        elif self._paragraph is not None:
+            self.highlight(attributes)
+        elif self._table is not None:
+            self._table.shaded_cell = True
+
+    def highlight(self, _attributes: Attributes) -> None:
+        """A coloured ground behind a run."""
+        if self._run == "not visible":
+            self._turn("")
+
+    def _turn(self, run: str) -> None:
+        """The run says of itself what it is."""
+        self._run = run
+        self._mark = f"{self._context}, {run}" if self._context and run else run or self._context
+
+    def _rebase(self) -> None:
+        """What is around changed."""
+        hidden = self._paragraph is not None and self._paragraph.hidden
+        self._base = f"{self._context}, hidden" if self._context and hidden else self._context
+        if hidden and not self._context:
+            self._base = "hidden"
+        self._mark = self._base
+
+    # Tracked changes and content controls.
+
+    def inserted(self, _attributes: Attributes) -> None:
+        """Inserted content begins."""
+        self._enter("inserted")
+
+    def moved_here(self, _attributes: Attributes) -> None:
+        """Moved content begins, at its new place."""
+        self._enter("moved here")
+
+    def control(self, _attributes: Attributes) -> None:
+        """A content control begins."""
+        self._enter(self._context)
+
+    def control_properties(self, _attributes: Attributes) -> None:
+        """Properties of a content control: whether it only shows what is to be filled in."""
+        self._pass.skip(_PLACEHOLDER, self._is_placeholder)
+
+    def _is_placeholder(self, is_one: bool) -> None:  # noqa: FBT001 - called by the pass
+        if is_one:
+            self._context = "placeholder"
+            self._rebase()
+
+    def _enter(self, context: str) -> None:
+        self._contexts.append(self._context)
+        self._context = context
+        self._rebase()
+
+    def leave(self) -> None:
+        """Inserted or moved content or a content control ends."""
+        if self._contexts:
+            self._context = self._contexts.pop()
+            self._rebase()
+
+    def deleted(self, _attributes: Attributes) -> None:
+        """Deleted content, or the mark that a paragraph or row is deleted."""
+        self._leave_out("[deleted]")
+
+    def moved_away(self, _attributes: Attributes) -> None:
+        """Moved content, at its old place."""
+        self._leave_out("[moved away]")
+
+    def _leave_out(self, mark: str) -> None:
+        if self._in_properties == "row" and self._table is not None:
+            self._table.dropped_row = True
+        elif self._in_properties == "paragraph" and self._paragraph is not None:
+            self._paragraph.deleted = True
+
+        def then(had_text: bool) -> None:  # noqa: FBT001 - called by the pass
+            if had_text and not (self._paragraph is not None and self._paragraph.out[-1:] == [mark]):
+                self._say(mark)
+
+        self._pass.skip(_DELETED, then)
+
+    def hidden_row(self, attributes: Attributes) -> None:
+        """The row is hidden."""
+        if self._in_properties == "row" and self._table is not None:
+            self._table.hidden_row = is_on(attributes)
+
+    def deleted_cell(self, _attributes: Attributes) -> None:
+        """The cell is deleted."""
+        if self._table is not None:
+            self._table.dropped_cell = True
+
+    def skip(self, _attributes: Attributes) -> None:
+        """Nothing of this element is shown."""
+        self._pass.skip()
+
+    # Tables.
+
+    def table(self, _attributes: Attributes) -> None:
+        """A table begins."""
+        if self._paragraph is not None:
+            self._break(self._paragraph)
+        self._enter_frame()
+        self._table = _Table()
+
+    def row(self, _attributes: Attributes) -> None:
+        """A row begins."""
+        table = self._table
+        if table is not None:
+            table.row = []
+            table.cells = 0
+            table.dropped_row = table.hidden_row = False
+
+    def cell(self, _attributes: Attributes) -> None:
+        """A cell begins."""
+        table = self._table
+        if table is not None:
+            self._flow = []
+            self._paragraph = None
+            table.span = 1
+            table.dropped_cell = False
+            table.shaded_cell = table.shaded
+
+    def span(self, attributes: Attributes) -> None:
+        """How many columns the cell covers."""
+        if self._table is not None:
+            self._table.span = min(max(number(word(attributes, "val"), 1), 1), _MOST_COLUMNS)
+
+    def cell_end(self) -> None:
+        """A cell ends; the columns that it covers beyond its own stay empty."""
+        table = self._table
+        if table is None:
+            return
+        self._close()
+        flow = self._flow
+        text = flow[0] if len(flow) == 1 else "\n".join(flow)
+        table.row.append("[deleted]" if table.dropped_cell and text else text)
+        table.cells += 1
+        if table.span > 1:
+            table.row.extend([""] * (table.span - 1))
+        self._flow = []
+
+    def row_end(self) -> None:
+        """A row ends: its cells in one line, or the lines of its only cell."""
+        table = self._table
+        if table is None:
+            return
+        row, table.row = table.row, []
+        while row and not row[-1]:
+            row.pop()
+        if table.dropped_row:
+            line = "[deleted row]" if any(row) else ""
+        elif table.cells == 1 and row:
+            line = row[0]
+        else:
+            line = " | ".join(row)
+            if "\n" in line:
+                line = " | ".join([cell.replace("\n", " / ") for cell in row])
+        if line:
+            table.rows.append(f"[hidden: {line}]" if table.hidden_row else line)
+
+    def table_end(self) -> None:
+        """A table ends: it is one block, or stands in the cell around it."""
+        table = self._table
+        if table is None or not self._frames:
+            return
+        text = "\n".join(table.rows)
+        self._flow, self._paragraph, self._table = self._frames.pop()
+        if self._paragraph is not None:
+            self._rebase()
+        if text:
+            self._flow.append(f"[table: {text}]" if self._table is not None else text)
+
+    # Text boxes and drawings.
+
+    def box(self, _attributes: Attributes) -> None:
+        """A text box begins."""
+        self._enter_frame()
+
+    def _enter_frame(self) -> None:
+        if len(self._frames) >= MAX_NESTED:
+            raise UnreadableError("too_large", f"its tables stand more than {MAX_NESTED} deep in each other")
+        self._frames.append(_Frame(self._flow, self._paragraph, self._table))
+        self._flow, self._paragraph, self._table = [], None, None
+
+    def box_end(self) -> None:
+        """A text box ends: it stands in the paragraph that it is anchored in."""
+        if not self._frames:
+            return
+        self._close()
+        text = "\n".join(self._flow)
+        self._flow, self._paragraph, self._table = self._frames.pop()
+        self._rebase()
+        if text:
+            self._say(f"[text box: {text}]")
+
+    def alternatives(self, _attributes: Attributes) -> None:
+        """The same content in several renderings begins."""
+        paragraph = self._paragraph
+        pieces = len(paragraph.out) if paragraph is not None else 0
+        self._alternatives.append(_Alternatives(self._flow, self._written(), paragraph, pieces))
+
+    def alternatives_end(self) -> None:
+        """The renderings end."""
+        if self._alternatives:
+            self._alternatives.pop()
+
+    def choice(self, attributes: Attributes) -> None:
+        """A rendering for programs that understand what it requires."""
+        if self._has_rendering() or not set(attributes.get("Requires", "").split()) <= _UNDERSTOOD:
+            self._pass.skip()
+
+    def fallback(self, _attributes: Attributes) -> None:
+        """The rendering for all others."""
+        if self._has_rendering():
+            self._pass.skip()
+
+    def _has_rendering(self) -> bool:
+        """Whether one of the renderings has said something already."""
+        if not self._alternatives:
+            return False
+        flow, written, paragraph, pieces = self._alternatives[-1]
+        now = self._paragraph
+        if now is not paragraph:
+            return True
+        grown = now is not None and len(now.out) > pieces
+        return grown or (self._flow is flow and self._written() > written)
+
+    def _written(self) -> int:
+        return len(self._reading.blocks) if isinstance(self._flow, Body) else len(self._flow)
+
+    def placed(self, attributes: Attributes) -> None:
+        """A drawing and its alternative text."""
+        self._alternative_text(attributes.get("descr") or attributes.get("title"))
+
+    def shape(self, attributes: Attributes) -> None:
+        """A shape in the older language, and its alternative text."""
+        self._alternative_text(attributes.get("alt"))
+
+    def _alternative_text(self, text: str | None) -> None:
+        if text and text.strip():
+            self._say(f"[alt text: {text.strip()}]")
+
+    def picture(self, _attributes: Attributes) -> None:
+        """A picture; the preview of an embedded object is none."""
+        if not self._in_object:
+            self._say("[picture]")
+
+    def word_art(self, attributes: Attributes) -> None:
+        """Text that is drawn along a path: word art, a watermark."""
+        text = attributes.get("string")
+        if text and text.strip():
+            self._say(f"[word art: {text.strip()}]")
+
+    def object(self, _attributes: Attributes) -> None:
+        """An embedded object begins."""
+        self._in_object = True
+
+    def object_end(self) -> None:
+        """An embedded object ends."""
+        self._in_object = False
+
+    def embedded(self, attributes: Attributes) -> None:
+        """What is embedded, not opened."""
+        self._reading.objects += 1
+        program = clean(attributes.get("ProgID", "")[:_LONGEST_NAME])
+        verb = "linked" if attributes.get("Type") == "Link" else "embedded"
+        self._say(f"[{verb} object {program}, not opened]" if program else f"[{verb} object, not opened]")
+
+    def chart(self, attributes: Attributes) -> None:
+        """A chart: its title and numbers."""
+        self._inline_part("chart", attributes, "id", chart_text)
+
+    def diagram(self, attributes: Attributes) -> None:
+        """A diagram: the texts of its points."""
+        self._inline_part("diagram", attributes, "dm", diagram_text)
+
+    def _inline_part(self, kind: str, attributes: Attributes, key: str, read: Callable[[bytes], str]) -> None:
+        relation = self._relation(attributes, key)
+        content = self._reading.once(relation.target) if relation and not relation.external else None
+        text = ""
+        if content:
+            try:
+                text = read(content)
+            except expat.ExpatError:
+                self._reading.damage.append(kind)
+        self._say(f"[{kind}: {text}]" if text else f"[{kind}]")
+
+    def included(self, attributes: Attributes) -> None:
+        """A part in another format that is shown as a part of the text: HTML or plain text is, others not."""
+        relation = self._relation(attributes, "id")
+        if relation is None or relation.external:
+            return
+        name = clean(relation.target.rpartition(".")[2][:_LONGEST_NAME].lower())
+        text = None
+        if name in {"html", "htm", "xhtml", "txt"}:
+            content = self._reading.once(relation.target)
+            text = page_text(content, is_html=name != "txt") if content else None
+        if self._paragraph is not None:
+            self._break(self._paragraph)
+        if text:
+            self._flow.append(f"[included {name}: {text}]")
+        elif text is None:
+            self._reading.objects += 1
+            self._flow.append(f"[included {name}, not opened]")
+
+    # Links, notes, fields.
+
+    def link(self, attributes: Attributes) -> None:
+        """A link begins."""
+        relation = self._relation(attributes, "id")
+        url = relation.target if relation is not None and relation.kind == "hyperlink" else ""
+        paragraph = self._paragraph
+        self._links.append((url, paragraph, len(paragraph.out) if paragraph is not None else 0))
+
+    def link_end(self) -> None:
+        """A link ends: where it leads, unless its text says so."""
+        if not self._links:
+            return
+        url, paragraph, position = self._links.pop()
+        if url and paragraph is not None and paragraph is self._paragraph:
+            self._tell_url(url, paragraph, position)
+
+    def _tell_url(self, url: str, paragraph: _Paragraph, position: int) -> None:
+        """Each address once in a document, after the text that leads there."""
+        text = "".join(paragraph.out[max(position, len(paragraph.out) - _NEAR) :])
+        shown = clean(url.removeprefix("mailto:")[:_LONGEST_URL])
+        if text and shown not in self._reading.urls and shown.rstrip("/") not in text:
+            self._reading.urls.add(shown)
+            self._say(f" ({shown})")
+
+    def footnote_reference(self, attributes: Attributes) -> None:
+        """A reference to a footnote."""
+        self._refer("footnote", attributes)
+
+    def endnote_reference(self, attributes: Attributes) -> None:
+        """A reference to an endnote."""
+        self._refer("endnote", attributes)
+
+    def comment_reference(self, attributes: Attributes) -> None:
+        """The place of a comment."""
+        self._refer("comment", attributes)
+
+    def _refer(self, kind: str, attributes: Attributes) -> None:
+        if self._is_body:
+            self._say(self._reading.notes.refer(kind, word(attributes, "id") or ""))
+        else:
+            self._say(f"[{kind}]")
+
+    def footnote(self, attributes: Attributes) -> None:
+        """A footnote begins."""
+        self._begin_note("footnote", attributes)
+
+    def endnote(self, attributes: Attributes) -> None:
+        """An endnote begins."""
+        self._begin_note("endnote", attributes)
+
+    def comment(self, attributes: Attributes) -> None:
+        """A comment begins."""
+        self._begin_note("comment", attributes)
+
+    def _begin_note(self, kind: str, attributes: Attributes) -> None:
+        if word(attributes, "type") not in {None, "normal"}:
+            self._pass.skip()
+            return
+        author = clean((word(attributes, "author") or "")[:_LONGEST_NAME]).replace("\n", " ").strip()
+        self._note = kind, word(attributes, "id") or "", author
+        self._flow = []
+
+    def note_end(self) -> None:
+        """A note ends."""
+        self._close()
+        kind, note_id, author = self._note
+        text = "\n".join(self._flow)
+        self._flow = []
+        if text and kind:
+            self._reading.notes.keep(kind, note_id, author, text)
+
+    def simple_field(self, attributes: Attributes) -> None:
+        """A field whose instruction is an attribute: its content is the result."""
+        found = _HYPERLINK.match(word(attributes, "instr") or "")
+        paragraph = self._paragraph
+        position = len(paragraph.out) if paragraph is not None else 0
+        self._links.append((found.group(1) if found else "", paragraph, position))
+
+    def field_mark(self, attributes: Attributes) -> None:
+        """A field begins, comes to its result, or ends."""
+        kind = word(attributes, "fldCharType")
+        if kind == "begin":
+            paragraph = self._paragraph
+            if paragraph is None:
+                paragraph = self._paragraph = _Paragraph()
+            self._fields.append(_Field(paragraph, len(paragraph.out), paragraph.open))
+        elif self._fields and kind in {"separate", "end"}:
+            current = self._fields[-1]
+            if not current.result:
+                self._end_instruction(current)
+            if kind == "end":
+                self._fields.pop()
+                self._end_field(current)
+
+    def _end_instruction(self, current: _Field) -> None:
+        """Take back what stood in the instruction: results of fields within it."""
+        current.result = True
+        paragraph = self._paragraph
+        if paragraph is current.paragraph and len(paragraph.out) > current.position:
+            del paragraph.out[current.position :]
+            paragraph.open = current.open
+        found = _HYPERLINK.match("".join(current.instruction))
+        current.url = found.group(1) if found else ""
+
+    def _end_field(self, current: _Field) -> None:
+        if current.value:
+            self._say(current.value)
+        if current.url and current.paragraph is self._paragraph:
+            self._tell_url(current.url, current.paragraph, current.position)
+
+    def instruction(self, _attributes: Attributes) -> None:
+        """Text of a field's instruction."""
+        if self._fields:
+            self._pass.begin_text(self._fields[-1].instruction.append)
+
+    def check_box(self, _attributes: Attributes) -> None:
+        """A check box of a form, not ticked until something says so."""
+        if self._fields:
+            self._fields[-1].value = "☐"
+
+    def checked(self, attributes: Attributes) -> None:
+        """Whether the check box is ticked, as it was filled in or, before, by default."""
+        if self._fields and self._fields[-1].value:
+            self._fields[-1].value = "☒" if is_on(attributes) else "☐"
+
+    # Equations.
+
+    def math_part(self, _attributes: Attributes) -> None:
+        """A numerator, or the degree of a root."""
+        self._show("(")
+
+    def denominator(self, _attributes: Attributes) -> None:
+        """A denominator."""
+        self._show("/(")
+
+    def superscript(self, _attributes: Attributes) -> None:
+        """What stands above."""
+        self._show("^(")
+
+    def subscript(self, _attributes: Attributes) -> None:
+        """What stands below."""
+        self._show("_(")
+
+    def root(self, _attributes: Attributes) -> None:
+        """A root."""
+        self._show("√(")
+
+    def math_part_end(self) -> None:
+        """A part of an equation ends; nothing is left of an empty one."""
+        out = self._paragraph.out if self._paragraph is not None else []
+        if out and out[-1] in {"(", "/(", "^(", "_("}:
+            out.pop()
+        else:
+            self._show(")")
+
+    def bracket(self, _attributes: Attributes) -> None:
+        """A bracketed part begins."""
+        self._brackets.append(_Bracket())
+
+    def bracket_begins(self, attributes: Attributes) -> None:
+        """The opening bracket's sign."""
+        if self._brackets:
+            self._brackets[-1].begin = _sign(attributes)
+
+    def bracket_ends(self, attributes: Attributes) -> None:
+        """The closing bracket's sign."""
+        if self._brackets:
+            self._brackets[-1].end = _sign(attributes)
+
+    def math_base(self, _attributes: Attributes) -> None:
+        """What a bracket holds, or what a sign stands at."""
+        if self._brackets and not self._brackets[-1].begun:
+            self._brackets[-1].begun = True
+            self._show(self._brackets[-1].begin)
+
+    def bracket_end(self) -> None:
+        """A bracketed part ends."""
+        if self._brackets:
+            self._show(self._brackets.pop().end)
+
+    def operator(self, _attributes: Attributes) -> None:
+        """A sum or the like begins; an integral when nothing says what it is."""
+        self._operator = "∫"
+
+    def operator_sign(self, attributes: Attributes) -> None:
+        """The sign of a sum or the like."""
+        self._operator = _sign(attributes)
+
+    def operator_end(self) -> None:
+        """The sign is known."""
+        self._show(self._operator)
+
+    def matrix_row_end(self) -> None:
+        """End of a matrix's row."""
+        self._show("; ")
+
+    # What is no text.
+
+    def document(self, _attributes: Attributes) -> None:
+        """The root of a Word document."""
+        self.is_document = True
+
+    def _relation(self, attributes: Attributes, key: str) -> Relation | None:
+        for uri in RELATION:
+            if uri + key in attributes:
+                return self._relations.get(attributes[uri + key])
+        return None
+
+
+def _sign(attributes: Attributes) -> str:
+    """The sign that an element of an equation names."""
+    sign = next((attributes[uri + "val"] for uri in MATH if uri + "val" in attributes), "")
+    return clean(sign[:1])
+
+
+_DELETED = frozenset(uri + name for uri in WORD for name in ("delText", "t", "drawing", "pict", "object"))
+_PLACEHOLDER = frozenset(uri + "showingPlcHdr" for uri in WORD)
+
+_STARTS: dict[str, str] = {
+    **in_each(WORD, {
+        "document": "document",
+        "p": "paragraph", "pPr": "properties", "pStyle": "style", "numId": "list_id", "ilvl": "list_level",
+        "r": "run_begin", "rStyle": "run_style", "vanish": "vanish", "color": "color", "sz": "size",
+        "shd": "shade", "highlight": "highlight",
+        "t": "text", "tab": "tab", "ptab": "tab", "br": "line_break", "cr": "line_break",
+        "noBreakHyphen": "hyphen", "sym": "symbol",
+        "ins": "inserted", "moveTo": "moved_here", "del": "deleted", "moveFrom": "moved_away",
+        "sdt": "control", "sdtPr": "control_properties", "sdtEndPr": "skip", "rt": "skip",
+        "rPrChange": "skip", "pPrChange": "skip", "tblPrChange": "skip", "trPrChange": "skip",
+        "tcPrChange": "skip", "sectPrChange": "skip", "tblPrExChange": "skip", "tblGridChange": "skip",
+        "tbl": "table", "tblPr": "table_properties", "tr": "row", "trPr": "row_properties",
+        "tc": "cell", "gridSpan": "span",
+        "cellDel": "deleted_cell", "hidden": "hidden_row",
+        "txbxContent": "box", "object": "object", "altChunk": "included",
+        "hyperlink": "link", "fldSimple": "simple_field", "fldChar": "field_mark", "instrText": "instruction",
+        "checkBox": "check_box", "default": "checked", "checked": "checked",
+        "footnoteReference": "footnote_reference", "endnoteReference": "endnote_reference",
+        "commentReference": "comment_reference",
+        "footnote": "footnote", "endnote": "endnote", "comment": "comment",
+    }),
+    **in_each(COMPATIBILITY, {
+        "AlternateContent": "alternatives", "Choice": "choice", "Fallback": "fallback",
+    }),
+    **in_each(DRAWING, {"t": "drawing_text"}),
+    **in_each(PLACED, {"docPr": "placed"}),
+    **in_each(PICTURE, {"pic": "picture"}),
+    **in_each(CHART, {"chart": "chart"}),
+    **in_each(DIAGRAM, {"relIds": "diagram"}),
+    **in_each(SHAPE, {"shape": "shape", "textpath": "word_art", "imagedata": "picture"}),
+    **in_each(OFFICE, {"OLEObject": "embedded"}),
+    **in_each(MATH, {
+        "t": "text", "r": "run_begin", "ctrlPr": "skip",
+        "num": "math_part", "deg": "math_part", "den": "denominator",
+        "sup": "superscript", "sub": "subscript",
+        "rad": "root", "d": "bracket", "begChr": "bracket_begins", "endChr": "bracket_ends", "e": "math_base",
+        "nary": "operator", "chr": "operator_sign",
+    }),
+}  # fmt: skip
+"""What is called when an element begins, by its full name."""
+
+_ENDS: dict[str, str] = {
+    **in_each(WORD, {
+        "p": "paragraph_end", "pPr": "properties_end", "trPr": "properties_end", "tblPr": "properties_end",
+        "t": "text_end", "instrText": "text_end",
+        "ins": "leave", "moveTo": "leave", "sdt": "leave",
+        "tbl": "table_end", "tr": "row_end", "tc": "cell_end",
+        "txbxContent": "box_end", "object": "object_end",
+        "hyperlink": "link_end", "fldSimple": "link_end",
+        "footnote": "note_end", "endnote": "note_end", "comment": "note_end",
+    }),
+    **in_each(COMPATIBILITY, {"AlternateContent": "alternatives_end"}),
+    **in_each(DRAWING, {"t": "drawing_text_end", "p": "drawing_paragraph_end"}),
+    **in_each(MATH, {
+        "t": "text_end", "num": "math_part_end", "deg": "math_part_end", "den": "math_part_end",
+        "sup": "math_part_end", "sub": "math_part_end", "rad": "math_part_end", "d": "bracket_end",
+        "naryPr": "operator_end", "mr": "matrix_row_end",
+    }),
+}  # fmt: skip
+"""What is called when an element ends, by its full name."""
