@@ -270,6 +270,8 @@ def test_a_found_task_can_be_updated_and_takes_a_ref_after_those_of_the_document
     "arguments",
     [
         {"query": 5},
+        {"query": "x" * 1001},
+        {"people": ["x" * 5000]},
         {"people": [1]},
         {"status": ["done"]},
         {"status": {"open": True}},

@@ -62,7 +62,9 @@ pub struct Found {
 pub fn find(patterns: &[String]) -> Result<Found> {
     let mut found = Found::default();
     for text in patterns {
-        let pattern = Pattern::new(text)
+        // As paths are compared: without empty parts and dots.
+        let plain: PathBuf = Path::new(text).components().collect();
+        let pattern = Pattern::new(&plain.to_string_lossy())
             .map_err(|error| Error::Config(format!("input.paths: {text:?} is no pattern: {error}")))?;
         let (base, depth) = walk_of(text);
         for entry in WalkDir::new(base).follow_links(true).max_depth(depth) {

@@ -432,3 +432,34 @@ fn any_cut_of_a_file_into_growth_steps_reads_the_same_lines() {
         assert_eq!(project.status()["messages"], 2, "cut at {cut}");
     }
 }
+
+#[test]
+fn links_that_lead_back_and_names_that_are_no_text_stop_nothing() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let batch = folder.path().join("a.jsonl");
+    fs_err::write(&batch, b"").unwrap();
+    for name in ["one", "two"] {
+        fs_err::os::unix::fs::symlink(".", folder.path().join(name)).unwrap();
+    }
+    fs_err::os::unix::fs::symlink("nowhere", folder.path().join("gone.jsonl")).unwrap();
+    fs_err::write(folder.path().join(".hidden.jsonl"), b"").unwrap();
+    fs_err::write(folder.path().join(std::ffi::OsStr::from_bytes(b"\xff.jsonl")), b"").unwrap();
+    let found = chatproc_core::inbox::find(&[format!("{}/**/*.jsonl", folder.path().display())]).unwrap();
+    assert_eq!(found.files, [batch]);
+    assert_eq!(found.unreadable.len(), 1, "{:?}", found.unreadable);
+    assert!(found.unreadable[0].error.contains("UTF-8"));
+}
+
+#[test]
+fn files_of_the_store_and_exported_files_are_no_batches() {
+    let project = Project::new();
+    let mut input = project.input();
+    input.paths = vec![format!("{}/**/*", project.path("").display())];
+    fs_err::create_dir(project.path("todos")).unwrap();
+    project.write("todos/todos-000000000001-000000000001.jsonl", b"{}\n");
+    project.write("state.db-1.jsonl", b"");
+    drop(chatproc_core::store::Store::open(&project.state(), NOW).unwrap());
+    let (report, _) = chatproc_core::store::intake::look(None, &input, &mut |_, _| Ok(())).unwrap();
+    assert_eq!((report.files, report.counts.lines), (1, 0), "{report:?}");
+}
