@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::revision::{Place, Told};
-use crate::store::{meta, outbox, quarantine, rounds};
+use crate::store::{meta, outbox, quarantine, rounds, tasks};
 
 /// A conversation's name and the delivery that told it.
 pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, Told)>> {
@@ -28,7 +28,7 @@ pub fn status(conn: &Connection) -> Result<Value> {
         "events": meta::<i64>(conn, "events")?.unwrap_or_default(),
         "messages": messages,
         "conversations": count("SELECT count(*) FROM conversations")?,
-        "tasks": tasks(conn)?,
+        "tasks": tasks_by_status(conn)?,
         "outcomes": outcomes(conn, messages)?,
         "forks": count("SELECT coalesce(sum(forks), 0) FROM conversations WHERE forks > 0")?,
         "oversized": oversized(conn)?,
@@ -53,14 +53,9 @@ fn no_outcomes() -> Map<String, Value> {
     outcomes.into_iter().map(|outcome| (outcome.to_owned(), json!(0))).collect()
 }
 
-fn tasks(conn: &Connection) -> Result<Map<String, Value>> {
+fn tasks_by_status(conn: &Connection) -> Result<Map<String, Value>> {
     let mut counts = no_tasks();
-    let mut query = conn.prepare_cached("SELECT status, count(*) FROM tasks GROUP BY status")?;
-    let rows = query.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
-    for row in rows {
-        let (status, count) = row?;
-        counts.insert(status, json!(count));
-    }
+    counts.extend(tasks::counts(conn)?.into_iter().map(|(status, count)| (status, json!(count))));
     Ok(counts)
 }
 
