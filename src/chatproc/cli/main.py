@@ -464,6 +464,11 @@ def _priority(voice: Voice, task_id: str, priority: str, **arguments: Any) -> No
         click.option("--out", metavar="DIR", help="Where batches go; data/import of the project."),
         click.option("--timezone", metavar="ZONE", help="For times without one; rules.timezone."),
         click.option("--complete", is_flag=True, help="The export holds whole conversations."),
+        click.option(
+            "--date-order",
+            type=click.Choice(["dmy", "mdy", "ymd"]),
+            help="For dates of which the export does not show the order.",
+        ),
     ),
 )
 def _import(  # noqa: PLR0913 - each an option of the command
@@ -475,6 +480,7 @@ def _import(  # noqa: PLR0913 - each an option of the command
     out: str | None,
     timezone: str | None,
     complete: bool,
+    date_order: Literal["dmy", "mdy", "ymd"] | None,
 ) -> int:
     """Turn exports of chat programs into batches."""
     from chatproc.importers import import_chats
@@ -488,6 +494,7 @@ def _import(  # noqa: PLR0913 - each an option of the command
             out=out or config.root / "data/import",
             timezone=timezone or config.rules.timezone,
             complete=complete,
+            date_order=date_order,
             archive_root=config.input.archive_root,
             progress=lambda name, done, total: progress.show(name, done, total, "bytes"),
         ).to_dict()

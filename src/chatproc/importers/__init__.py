@@ -20,6 +20,8 @@ from chatproc.importers.telegram import TELEGRAM
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from chatproc.importers.base import DateOrder
+
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
 FORMATS = {form.name: form for form in (QCE, TELEGRAM)}
@@ -33,6 +35,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
     out: str | Path = "data/import",
     timezone: str = "Asia/Shanghai",
     complete: bool = False,
+    date_order: DateOrder | None = None,
     archive_root: str | Path | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ImportReport:
@@ -45,6 +48,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         out: The folder for the batches; made when it is not there.
         timezone: IANA name of the zone for times that the export writes without one.
         complete: The exports hold whole conversations, so neighbours in them are neighbours.
+        date_order: Order of day, month and year where a text export does not show it.
         archive_root: `input.archive_root`. Attachment paths are relative to it where the export lies under
             it, else to the export's own folder.
         progress: Told the export's name, bytes done and bytes in all.
@@ -75,6 +79,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         account=account,
         timezone=zone,
         complete=complete,
+        date_order=date_order,
         archive_root=Path(archive_root) if archive_root is not None else None,
         progress=progress,
     )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from chatproc.importers.pieces import Piece
 
+DateOrder = Literal["dmy", "mdy", "ymd"]
+
 SCHEMA = "chatproc.event/1"
 MAX_KEY_CHARS = 512
 SHOWN_CHARS = 200
@@ -99,11 +101,16 @@ class Format:
         name: As in `chatproc import NAME`.
         find: The exports at a path; raises `ConfigError` when there is none.
         read: The messages of one export.
+        looks_for: What tells an export of this format, for a person: ``a folder with users.json``.
+        recognizes: Whether a file or folder is surely an export of this format, by its content; reads no
+            more of a file than its beginning.
     """
 
     name: str
     find: Callable[[Path], list[Source]]
     read: Callable[[Source, Reading], Iterator[Message]]
+    looks_for: str
+    recognizes: Callable[[Path], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +156,13 @@ class ImportReport:
 class Reading:
     """The settings of an import and what it noticed so far; one object for all files of one call."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each a setting of the command
         self,
         *,
         account: str,
         timezone: ZoneInfo,
         complete: bool,
+        date_order: DateOrder | None,
         archive_root: Path | None,
         progress: Callable[[str, int, int], None] | None,
     ) -> None:
@@ -162,6 +170,7 @@ class Reading:
         self.account = account
         self.timezone = timezone
         self.complete = complete
+        self.date_order = date_order
         self.archive_root = archive_root
         self.progress = progress
         self.files: list[str] = []
@@ -348,6 +357,15 @@ def message_key(conversation: Conversation, message_id: str) -> str:
 def _sha256_of_key(key: str) -> bytes:
     # A conversation's title may hold half of a surrogate pair.
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def beginning(file: Path) -> bytes:
+    """The first bytes of a file, enough to tell its format; none of what is no readable file."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(CHUNK_BYTES)
+    except OSError:
+        return b""
 
 
 def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Path:

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, message_key
-from chatproc.importers.pieces import CHUNK_BYTES, MAX_PIECE_BYTES, Piece, loads
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning, message_key
+from chatproc.importers.pieces import MAX_PIECE_BYTES, Piece, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,10 +54,7 @@ def _find(path: Path) -> list[Source]:
 
 def _is_export(file: Path) -> bool:
     """Whether a file in a folder is worth a try: the chat's description stands near the beginning."""
-    if not file.is_file():
-        return False
-    with file.open("rb") as opened:
-        return b'"chatInfo"' in opened.read(CHUNK_BYTES)
+    return b'"chatInfo"' in beginning(file)
 
 
 def _chunks(folder: Path) -> list[Path]:
@@ -500,4 +497,11 @@ _WORDS: dict[str, Callable[[dict[str, Any], int], str]] = {
     "recommended_msg": _summary("推荐"),
 }
 
-QCE = Format("qq-qce", _find, _read)
+
+def _recognizes(path: Path) -> bool:
+    if path.is_dir():
+        return any(map(_recognizes, (path / _MANIFEST, *sorted(path.glob("*.json")))))
+    return _is_export(path)
+
+
+QCE = Format("qq-qce", _find, _read, "*.json with `metadata` and `chatInfo`, or manifest.json", _recognizes)

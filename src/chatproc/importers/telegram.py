@@ -7,10 +7,11 @@ text: two overlapping exports must tell the same. Never reads Telegram's own sto
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Occurrences, Source, message_key
+from chatproc.importers.base import Conversation, Format, Message, Occurrences, Source, beginning, message_key
 from chatproc.importers.pieces import scalars
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # The chats of an export, each with its list of messages below it.
 _CHATS = ("", "chats.list.[]", "left_chats.list.[]")
 _MESSAGES = {f"{chat}.messages.[]".lstrip("."): chat for chat in _CHATS}
+_MARK = re.compile(rb'"date_unixtime"|"type":\s*"(?:message|service)"')
 _OWNER = "personal_information"
 
 _Type = Literal["group", "private", "channel", "thread", "mailbox", "unknown"]
@@ -413,4 +415,12 @@ def _integer(value: object) -> int | None:
     return number if abs(number) < 1 << 53 else None
 
 
-TELEGRAM = Format("telegram", _find, _read)
+def _recognizes(path: Path) -> bool:
+    file = path / "result.json" if path.is_dir() else path
+    head = beginning(file)
+    return b'"messages"' in head and bool(_MARK.search(head))
+
+
+TELEGRAM = Format(
+    "telegram", _find, _read, "result.json with `chats` or with `type`, `id` and `messages`", _recognizes
+)
