@@ -14,8 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chatproc.errors import ConfigError
 from chatproc.importers.base import ImportReport, Reading, write_batch
+from chatproc.importers.line import LINE
 from chatproc.importers.qq import QCE
+from chatproc.importers.qq_txt import QQ_TXT
 from chatproc.importers.telegram import TELEGRAM
+from chatproc.importers.whatsapp import WHATSAPP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
-FORMATS = {form.name: form for form in (QCE, TELEGRAM)}
+FORMATS = {form.name: form for form in (LINE, QCE, QQ_TXT, TELEGRAM, WHATSAPP)}
 
 
 def import_chats(  # noqa: PLR0913 - each a setting of the command

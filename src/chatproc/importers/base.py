@@ -69,6 +69,7 @@ class Message:
         sent_at: Milliseconds since the epoch.
         index: Its place in the conversation. `None`: no place is known, it gets no sequence at all.
         predecessor: Key of the message just before it where that is proven, else `None`.
+        weak: Another export that reaches further back may know better who stands before it.
         source: Provenance beyond module, file and line.
     """
 
@@ -90,6 +91,7 @@ class Message:
     attachments: list[dict[str, Any]] = field(default_factory=list)
     index: int | None = None
     predecessor: str | None = None
+    weak: bool = False
     source: dict[str, Any] = field(default_factory=dict)
 
 
@@ -245,6 +247,13 @@ class Reading:
             return round(time.timestamp() * 1000)
         except (ValueError, OverflowError):
             return None
+
+    def clock_time(self, day: int, second: int) -> int:
+        """Milliseconds of a day, counted as by `date.toordinal`, and a second of it on the assumed clock."""
+        self.timezone_assumed = True
+        time = datetime.fromordinal(day).replace(tzinfo=self.timezone)
+        hour, rest = divmod(second, 3600)
+        return round(time.replace(hour=hour, minute=rest // 60, second=rest % 60).timestamp() * 1000)
 
     def attachment(  # noqa: PLR0913 - one named field each
         self,
@@ -408,8 +417,8 @@ def event_line(message: Message, form: Format, reading: Reading) -> bytes:
         reading.repair(message.file, message.line, message.text, "half of a surrogate pair")
         document = _COMPACT.encode(_without_surrogates(body))
     # Of two deliveries that differ only in their link the one with the larger id wins: a proven neighbour
-    # must win over an export that merely begins here.
-    prefix = "1" if message.predecessor else "0"
+    # must win over an export that merely begins here, and a firm one over a weak one.
+    prefix = "0" if not message.predecessor else "0g" if message.weak else "1"
     event_id = prefix + hashlib.sha256(document.encode()).hexdigest()
     return f'{{"schema":"{SCHEMA}","event_id":"{event_id}",{document[1:]}\n'.encode()
 
