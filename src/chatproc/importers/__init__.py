@@ -18,6 +18,7 @@ from chatproc.importers.line import LINE
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
 from chatproc.importers.telegram import TELEGRAM
+from chatproc.importers.wechat_csv import MEMOTRACE
 from chatproc.importers.whatsapp import WHATSAPP
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
-FORMATS = {form.name: form for form in (LINE, QCE, QQ_TXT, TELEGRAM, WHATSAPP)}
+FORMATS = {form.name: form for form in (LINE, QCE, QQ_TXT, TELEGRAM, MEMOTRACE, WHATSAPP)}
 
 
 def import_chats(  # noqa: PLR0913 - each a setting of the command

@@ -69,7 +69,8 @@ class Message:
         sent_at: Milliseconds since the epoch.
         index: Its place in the conversation. `None`: no place is known, it gets no sequence at all.
         predecessor: Key of the message just before it where that is proven, else `None`.
-        weak: Another export that reaches further back may know better who stands before it.
+        reach: Where an export that begins earlier may know better which is the one before it: how far
+            before it this one begins, in milliseconds. `None`: there is no doubt.
         source: Provenance beyond module, file and line.
     """
 
@@ -91,7 +92,7 @@ class Message:
     attachments: list[dict[str, Any]] = field(default_factory=list)
     index: int | None = None
     predecessor: str | None = None
-    weak: bool = False
+    reach: int | None = None
     source: dict[str, Any] = field(default_factory=dict)
 
 
@@ -417,8 +418,9 @@ def event_line(message: Message, form: Format, reading: Reading) -> bytes:
         reading.repair(message.file, message.line, message.text, "half of a surrogate pair")
         document = _COMPACT.encode(_without_surrogates(body))
     # Of two deliveries that differ only in their link the one with the larger id wins: a proven neighbour
-    # must win over an export that merely begins here, and a firm one over a weak one.
-    prefix = "0" if not message.predecessor else "0g" if message.weak else "1"
+    # must win over an export that merely begins here, and what reaches further back over what does not.
+    link = "1" if message.reach is None else f"0g{message.reach:016}"
+    prefix = link if message.predecessor else "0"
     event_id = prefix + hashlib.sha256(document.encode()).hexdigest()
     return f'{{"schema":"{SCHEMA}","event_id":"{event_id}",{document[1:]}\n'.encode()
 

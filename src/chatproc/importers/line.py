@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _LOOKS_FOR = "*.txt from LINE: dates on lines of their own, then lines of time, name and text between tabs"
 _EARLIEST = 2011
 _GROUP = 3
+_LONGEST_DAY = 64
+_LONGEST_NOTICE = 200
 _MARK = re.compile(r"\[LINE\]\s*")
 _TITLES = (
     re.compile(r"Chat history (?:with|in) (.+)"),
@@ -99,6 +101,8 @@ class _Head:
 
 
 def _day(line: str) -> _Day | None:
+    if len(line) > _LONGEST_DAY:
+        return None
     found = _DAY.fullmatch(line)
     if found is not None:
         year, month, day, name = found.groups()
@@ -345,7 +349,7 @@ class _Reader:
         message, text = draft.message, draft.text
         if len(draft.lines) > 1 and text.startswith('"') and text.endswith('"'):
             text = text[1:-1]
-        recall = _RECALL.fullmatch(text)
+        recall = _RECALL.fullmatch(text) if len(text) <= _LONGEST_NOTICE else None
         if recall is not None and message.sender_name in (None, recall["name"]):
             self.recall(message, text, recall["name"])
         else:

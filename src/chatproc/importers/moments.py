@@ -103,24 +103,30 @@ class DateOrders:
         """Start with no date seen; no message of the program is from before the year `earliest`."""
         self._earliest = earliest
         self._example = ""
-        self._seen = 0
+        self._has_dates = False
         self._misfits = dict.fromkeys(ORDERS, 0)
         self._backwards = dict.fromkeys(ORDERS, 0)
+        self._first: dict[DateOrder, int] = {}
         self._last = dict.fromkeys(ORDERS, 0)
+        self._is_short = True
         self._arabic = True
 
     def add(
         self, numbers: tuple[str, str, str], written: str, weekday: int | None = None
     ) -> dict[DateOrder, int | None]:
         """Take in the three numbers of one date, in the order of the file; its day in each order."""
-        self._seen += 1
-        self._example = self._example or written
-        self._arabic = self._arabic and bool(_ARABIC_DIGIT.search("".join(numbers)))
         days = {order: day_of(numbers, order, self._earliest, weekday) for order in ORDERS}
+        self._example = self._example or written
+        if not any(days.values()):
+            return days  # no date in any order says nothing of the order
+        self._has_dates = True
+        self._is_short = self._is_short and max(map(len, numbers)) <= 2  # noqa: PLR2004 - digits
+        self._arabic = self._arabic and bool(_ARABIC_DIGIT.search("".join(numbers)))
         for order, day in days.items():
             if day is None:
                 self._misfits[order] += 1
                 continue
+            self._first.setdefault(order, day)
             self._backwards[order] += day < self._last[order]
             self._last[order] = day
         return days
@@ -133,6 +139,8 @@ class DateOrders:
         Raises:
             ConfigError: They prove none, or contradict the given one.
         """
+        if not self._has_dates:
+            raise ConfigError(f"no date from {self._earliest} on in it: {self._example}", where=where)
         best = min(ORDERS, key=self._faults)
         if given is not None:
             if self._misfits[given] > self._misfits[best]:
@@ -142,9 +150,7 @@ class DateOrders:
                     hint="leave --date-order out, or give the order of the file's dates",
                 )
             return given
-        if self._misfits[best] == self._seen:
-            raise ConfigError(f"no date from {self._earliest} on in it: {self._example}", where=where)
-        rivals = [other for other in ORDERS if other != best and not self._is_proven(best, other)]
+        rivals = [other for other in ORDERS if other != best and self._may_be(other, best)]
         if rivals == ["mdy"] and best == "dmy" and self._arabic:
             rivals = []  # no country that writes these digits puts the month first
         if rivals:
@@ -158,11 +164,17 @@ class DateOrders:
     def _faults(self, order: DateOrder) -> tuple[int, int]:
         return self._misfits[order], self._backwards[order]
 
-    def _is_proven(self, best: DateOrder, other: DateOrder) -> bool:
-        """Whether the dates speak for the one; a single date against their course is no proof."""
+    def _may_be(self, other: DateOrder, best: DateOrder) -> bool:
+        """Whether the dates leave room for the other order; one date against their course is no proof."""
+        if other == "ymd" and self._is_short and self._misfits[best] == 0:
+            # Years of two digits hardly ever come first, so only if that puts the dates closer together.
+            return self._misfits[other] == 0 and self._span(other) < self._span(best)
         if self._backwards[other] < self._backwards[best]:
-            return self._misfits[other] > self._misfits[best] + 1
-        return self._faults(best) < self._faults(other)
+            return self._misfits[other] <= self._misfits[best] + 1
+        return self._faults(other) <= self._faults(best)
+
+    def _span(self, order: DateOrder) -> int:
+        return self._last[order] - self._first[order]
 
 
 def day_of(

@@ -102,7 +102,7 @@ class Stretch:
         """Give the next message its place and, unless it has one, its key.
 
         Its place is counted within its second or minute, and so is the same in every export. In the first
-        one equal messages may be missing, so that numbers among equals and neighbours there are weak.
+        one equal messages may be missing, so that numbers among equals and neighbours are in doubt there.
         """
         if not message.key:
             message.key = self._occurrences.key(message)
@@ -113,7 +113,8 @@ class Stretch:
         message.index = message.sent_at // 1000 * _PLACES + min(self._place[1], _PLACES - 1)
         if self._unbroken and self._previous is not None and self._previous[1] != message.key:
             message.predecessor = self._previous[1]
-            message.weak = self._previous[0] == self._first
+            if self._previous[0] == self._first:
+                message.reach = max(message.sent_at - self._first, 0)
         self._previous = message.sent_at, message.key
         return message
 

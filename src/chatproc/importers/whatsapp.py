@@ -47,14 +47,15 @@ _EARLIEST = 2009
 _LONGEST_NAME = 100
 _GROUP = 3
 
-_M = f"[{MARKS}]*"
+# Every repeat is bounded: a line of a million marks must not cost a million squared.
+_M = f"[{MARKS}]{{0,4}}"
 _DATE = (
     rf"(?P<a>\d{{1,4}}){_M}(?P<sep>[./\-年])\s?{_M}(?P<b>\d{{1,2}}){_M}(?:(?P=sep)|月)\s?{_M}(?P<c>\d{{1,4}})"
     r"日?\.?"
 )
 _TIME = (
-    rf"{_M}(?P<before>[^\W\d][^\d\[\]:\n]{{0,14}}?)?\s*{_M}(?P<hour>\d{{1,2}})(?:[:.٫]|\s?h\s?)(?P<minute>\d{{2}})"
-    rf"(?:[:.](?P<second>\d{{2}}))?(?:\s*{_M}(?P<after>[^\W\d][^\d\[\]:\n]{{0,14}}?))?{_M}"
+    rf"{_M}(?P<before>[^\W\d][^\d\[\]:\n]{{0,14}}?)?\s{{0,3}}{_M}(?P<hour>\d{{1,2}})(?:[:.٫]|\s?h\s?)(?P<minute>\d{{2}})"
+    rf"(?:[:.](?P<second>\d{{2}}))?(?:\s{{0,3}}{_M}(?P<after>[^\W\d][^\d\[\]:\n]{{0,14}}?))?{_M}"
 )
 _ANDROID = re.compile(rf"{_M}{_DATE}[,،]?\s{{1,3}}{_TIME}\s{{1,3}}[-–] ?(?P<rest>.*)", re.DOTALL)
 _IPHONE = re.compile(rf"{_M}\[{_M}{_DATE}[,،]?\s{{1,3}}{_TIME}\s?\]{_M} ?(?P<rest>.*)", re.DOTALL)
