@@ -215,6 +215,13 @@ def test_what_is_no_export_is_refused(form: str, content: bytes, tmp_path: Path)
         imported(form, written(tmp_path / "x.txt", content), tmp_path / "out")
 
 
+@pytest.mark.parametrize(("form", "path"), EXPORTS, ids=lambda value: getattr(value, "name", value))
+def test_the_core_takes_every_event_of_every_sample(form: str, path: Path, tmp_path: Path) -> None:
+    found = imported(form, path, tmp_path)
+    assert found.events
+    assert len(told(found.lines)[0]) == len(found.events) == found.report.messages
+
+
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize(("form", "path"), EXPORTS, ids=lambda value: getattr(value, "name", value))
 def test_damaged_bytes_never_break_an_import(form: str, path: Path, seed: int, tmp_path: Path) -> None:

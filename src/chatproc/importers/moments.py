@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chatproc.errors import ConfigError
@@ -50,7 +51,7 @@ _LATEST = 2199
 
 def unmarked(text: str) -> str:
     """The text without marks of direction, its ends without spaces."""
-    return text.translate(_UNMARKED).strip()
+    return (text if text.isascii() else text.translate(_UNMARKED)).strip()
 
 
 def weekday_of(written: str) -> int | None:
@@ -67,6 +68,7 @@ def weekday_of(written: str) -> int | None:
     return None
 
 
+@lru_cache
 def part_of_day(written: str | None) -> str | None:
     """`am`, `pm`, `noon` or `night` for a word that parts the day; `""` for none, `None` for another word.
 
@@ -177,6 +179,7 @@ class DateOrders:
         return self._last[order] - self._first[order]
 
 
+@lru_cache(maxsize=4096)
 def day_of(
     numbers: tuple[str, str, str], order: DateOrder, earliest: int, weekday: int | None = None
 ) -> int | None:

@@ -204,10 +204,12 @@ class _Reader:
         """All messages of the file."""
         for number, line in read_lines(self.source, self.reading, listed=True):
             head = _head(line)
-            message = self.begun(number, line, head) if head is not None else None
-            if head is not None and message is not None:
+            sender, text = (
+                _sender_and_text(head.rest, self.outline.senders) if head is not None else (None, "")
+            )
+            message = self.begun(number, line, head, sender) if head is not None else None
+            if message is not None:
                 yield from self.whole()
-                _, text = _sender_and_text(head.rest, self.outline.senders)
                 self.draft = Draft(message, [])
                 self.draft.add(number, text, self.reading)
             elif self.draft is not None:
@@ -216,10 +218,9 @@ class _Reader:
                 self.reading.not_understand(self.source.name, number, line, "text before the first message")
         yield from self.whole()
 
-    def begun(self, number: int, line: str, head: _Head) -> Message | None:
+    def begun(self, number: int, line: str, head: _Head, sender: str | None) -> Message | None:
         """The message that a line begins; none where it only looks so. What is in doubt is listed."""
         day = day_of(head.numbers, self.outline.order, _EARLIEST)
-        sender, _ = _sender_and_text(head.rest, self.outline.senders)
         if day is None or head.shape != self.outline.shape:
             judged = "text"
         else:
