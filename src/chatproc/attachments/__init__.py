@@ -6,6 +6,7 @@ It imports no parser: those run in the reading process (`isolation`, `worker`).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -96,15 +97,15 @@ class Archive:
         if self._root is None:
             raise UnreadableError("missing", "no archive_root is configured")
         try:
-            return _read_file(_inside(self._root, str(path)), self._max_file_mb)
+            return _read_file(*_inside(self._root, str(path)), self._max_file_mb)
         except (FileNotFoundError, NotADirectoryError):
             raise UnreadableError("missing", "the file is not in the archive") from None
         except OSError as error:
             raise UnreadableError("missing", f"the file cannot be opened ({error.strerror})") from None
 
 
-def _inside(root: Path, path: str) -> Path:
-    """The file that a relative path names, links followed, certainly under the root."""
+def _inside(root: Path, path: str) -> tuple[Path, Path]:
+    """The root, and the file that a relative path names seen from there, links followed in both."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or "\0" in path:
         raise UnreadableError("outside_archive", "its path leaves the archive")
@@ -115,15 +116,13 @@ def _inside(root: Path, path: str) -> Path:
         raise UnreadableError("outside_archive", "its path leads nowhere") from None
     if not resolved.is_relative_to(resolved_root):
         raise UnreadableError("outside_archive", "its path leaves the archive")
-    return resolved
+    return resolved_root, resolved.relative_to(resolved_root)
 
 
-def _read_file(path: Path, max_file_mb: int) -> bytes:
-    """The bytes of a regular file; no pipe or device is waited for, no link that came since is followed."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+def _read_file(root: Path, path: Path, max_file_mb: int) -> bytes:
+    """The bytes of a regular file under a root; no pipe or device is waited for."""
     most = max_file_mb * 1024 * 1024
-    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 - opened by descriptor
+    with open(_opened(root, path), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableError("outside_archive", "it is no regular file")
@@ -133,3 +132,21 @@ def _read_file(path: Path, max_file_mb: int) -> bytes:
     if len(content) > most:
         raise UnreadableError("too_large", f"it is larger than {max_file_mb} MB")
     return content
+
+
+def _opened(root: Path, path: Path) -> int:
+    """A descriptor of the file, reached folder by folder: a link that came in since then ends it."""
+    folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    here = os.open(root, folder)
+    try:
+        for name in path.parts[:-1]:
+            above, here = here, os.open(name, folder, dir_fd=here)
+            os.close(above)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(path.name or ".", flags, dir_fd=here)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+            raise UnreadableError("outside_archive", "its path leaves the archive") from None
+        raise
+    finally:
+        os.close(here)
