@@ -518,3 +518,53 @@ def test_signals_of_the_terminal_do_not_reach_the_reading_process(reader: Reader
     assert reader.pid is not None
     assert os.getpgid(reader.pid) == reader.pid != os.getpgid(0)
     assert os.getsid(reader.pid) == reader.pid
+
+
+@linux
+def test_the_folder_of_a_killed_program_goes_with_the_next_start_and_no_other_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+    import sys
+    from chatproc.attachments.isolation import Reader
+    from chatproc.attachments.units import Limits
+    reader = Reader(Limits())
+    print(reader.open(b"text", "txt").total, flush=True)
+    sys.stdin.read()
+    """
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONWARNINGS": "ignore",
+        "TMPDIR": str(scratch),
+    }
+
+    def start() -> subprocess.Popen[bytes]:
+        program = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"1\n"
+        return program
+
+    with start() as killed:
+        (left,) = scratch.iterdir()
+        killed.kill()
+    others = [scratch / name for name in ("chatproc-reading-process-mine", "chatproc-x", "y")]
+    for folder in others:
+        folder.mkdir()
+    (scratch / "chatproc-reading-process-linked00").symlink_to(others[0])
+    with start() as living:
+        assert not left.exists()
+        (kept,) = set(scratch.iterdir()) - {*others, scratch / "chatproc-reading-process-linked00"}
+        monkeypatch.setattr("tempfile.tempdir", str(scratch))
+        with contextlib.closing(Reader(Limits())) as reader:
+            assert reader.open(b"text", "txt").total == 1
+            assert kept.exists()
+        living.kill()
+    assert all(folder.exists() for folder in others)

@@ -10,12 +10,10 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chatproc.attachments import frames
+from chatproc.attachments.scratch import Scratch, clear_abandoned
 from chatproc.attachments.units import CODES, Limits, Unit, UnreadableError, capped, clean
 
 if TYPE_CHECKING:
@@ -257,7 +256,8 @@ class _Process:
         """The number of the question, which its answer has to repeat: the first is whether it is ready."""
         self._most_memory = limits.max_memory_mb * 1024 * 1024
         self._conversion_seconds = conversion_seconds
-        self._folder = Path(tempfile.mkdtemp(prefix="chatproc-"))
+        clear_abandoned()
+        self._scratch = Scratch()
         self._control, theirs = socket.socketpair()
         their_end, self._lifeline = os.pipe()
         settings = {
@@ -275,8 +275,8 @@ class _Process:
                 stderr=subprocess.DEVNULL,
                 close_fds=True,
                 pass_fds=(theirs.fileno(), their_end),
-                cwd=self._folder,
-                env=_environment(self._folder),
+                cwd=self._scratch.path,
+                env=_environment(self._scratch.path),
                 start_new_session=True,
             )
         except OSError:
@@ -353,7 +353,7 @@ class _Process:
         self._control.close()
         with contextlib.suppress(OSError):
             os.close(self._lifeline)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.clear()
 
 
 def _environment(folder: Path) -> dict[str, str]:
