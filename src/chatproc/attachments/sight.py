@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from PIL import Image, ImageChops
 
-from chatproc.attachments.units import clean
+from chatproc.attachments.units import clean, without_unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -136,30 +136,24 @@ def look(lines: Iterable[Line], view: View) -> Seen:
                 is_hiding = True
                 seen.append(f"{MARK} {words}")
             else:
-                visible += len(words)
+                visible += len(without_unseen(words)[0])
                 seen.append(words)
         if under:
             recognised.append(" ".join(under))
     return Seen("\n".join(seen), "\n".join(recognised), is_hiding, visible)
 
 
-_INVISIBLE = {
-    ord("\n"): " ",
-    **dict.fromkeys((0x2028, 0x2029), " "),
-    **dict.fromkeys((0xAD, 0x200B, 0xFEFF, *range(0x202A, 0x202F), *range(0x2060, 0x2070)), ""),
-    **dict.fromkeys(range(0xE0000, 0xE0080), ""),
-}
-"""Characters that show nothing, turn the order of others, or would end a line."""
+_LINE_ENDS = str.maketrans(dict.fromkeys("\n\u2028\u2029", " "))
 
 
 def one_line(text: str) -> str:
-    r"""Text on one line, without what no reader sees: nothing in it can begin a line of its own.
+    r"""Text on one line: nothing in it can begin a line of its own.
 
     Example:
-        >>> one_line("a\u2028b\u202ec\x07 ")
-        'a bc'
+        >>> one_line("a\u2028b\nc\x07 ")
+        'a b c'
     """
-    return clean(text).translate(_INVISIBLE).strip()
+    return clean(text).translate(_LINE_ENDS).strip()
 
 
 def _stretches(line: Line, view: View) -> Iterator[tuple[_Sight, str]]:

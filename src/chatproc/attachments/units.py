@@ -1,6 +1,6 @@
 """What every parser gives: documents of numbered units, limits to keep, and one error with a code.
 
-Types and two pure functions, known to both sides of the worker's border. It must never import a parser.
+Types and a few pure functions, known to both sides of the worker's border. It must never import a parser.
 """
 
 from __future__ import annotations
@@ -132,6 +132,46 @@ def clean(text: str) -> str:
         'ab\ncd\ne'
     """
     return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+_BLANKS = re.compile("[\xad\u061c\u200b\u200e\u200f\u2060\ufeff]")
+"""Characters without a width that programs leave behind: where a line may break, which way a text runs."""
+
+_UNSEEN = re.compile(
+    "[\u115f\u1160\u17b4\u17b5\u180b-\u180f\u202a-\u202e\u2061-\u206f\u3164\ufe00-\ufe0e\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Characters that show nothing and do something: turn the order of others, or carry a text of their own.
+
+Not among them are those that change what is shown: the joiners of emoji and of scripts (U+200C, U+200D) and
+the mark that colours an emoji (U+FE0F).
+"""
+
+
+def without_unseen(text: str) -> tuple[str, int]:
+    r"""The text without characters that show nothing, and how many of them are more than blanks.
+
+    Example:
+        >>> without_unseen("12\u200b月\u202e5日\U000e0041")
+        ('12月5日', 2)
+    """
+    return _UNSEEN.subn("", _BLANKS.sub("", text))
+
+
+def seen(text: str) -> str:
+    r"""The text of a unit as a person sees it: without characters that show nothing, with words that say so.
+
+    Example:
+        >>> seen("周五\u202e交表"), seen("周五\ufeff交表")
+        ('周五交表\n[left out: 1 character that shows nothing]', '周五交表')
+    """
+    kept, left_out = without_unseen(text)
+    if not kept.strip():
+        left_out = len(text) - len(kept)
+    if not left_out:
+        return kept
+    what = "1 character that shows" if left_out == 1 else f"{left_out} characters that show"
+    return f"{kept}\n[left out: {what} nothing]".lstrip("\n")
 
 
 def capped(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from chatproc.attachments import confine, frames
 from chatproc.attachments.sniff import sniff
-from chatproc.attachments.units import Limits, UnreadableError, clean
+from chatproc.attachments.units import Limits, UnreadableError, clean, seen
 
 if TYPE_CHECKING:
     from chatproc.attachments.units import Document
@@ -77,7 +77,7 @@ class _Reading:
         if self.document is None:
             raise UnreadableError("crashed", "no document is open")
         unit = self.document.unit(number)
-        text = clean(unit.text).encode()
+        text = seen(clean(unit.text)).encode()
         header = {"id": unit.id, "mime": unit.mime, "text": len(text)}
         return {"unit": header}, text + (unit.image or b"")
 
