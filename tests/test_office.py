@@ -55,7 +55,6 @@ def refusal(content: bytes, kind: str) -> str:
         ("testPPT.ppt", "ppt", "Sample Powerpoint Slide"),
         ("testPPT_comment.pptx", "pptx", "[comment] I'm afraid"),
         ("testEXCEL_extra_metadata.xls", "xls", "[not visible]"),
-        ("testEXCEL.strict.xlsx", "xlsx", "Test spreadsheet"),
     ],
 )
 def test_old_and_foreign_files_are_read_by_what_they_become(name: str, kind: str, words: str) -> None:

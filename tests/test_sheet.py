@@ -155,6 +155,34 @@ def test_a_damaged_sheet_costs_itself_alone() -> None:
     assert second.endswith("\nkept")
 
 
+def test_a_strict_workbook_is_read_without_a_converter() -> None:
+    strict = (SAMPLES / "testEXCEL.strict.xlsx").read_bytes()
+    first, _ = texts(strict)
+    assert first.startswith('[sheet 1 of 3 "First Sheet", rows 1–4]\nTest spreadsheet')
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_what_lies_beyond_the_columns_that_are_read_is_said(kind: str) -> None:
+    row = [f"c{number}" for number in range(sheet.MOST_COLUMNS + 1)]
+    workbook = openpyxl.Workbook()
+    workbook.active.append(row)
+    content = saved(workbook) if kind == "xlsx" else ",".join(row).encode()
+    document = open_document(content, kind, Limits())
+    assert row[-2] in document.unit(1).text
+    assert row[-1] not in document.unit(1).text
+    assert "only the first 512 columns are read" in document.note
+
+
+def test_a_row_of_millions_of_cells_is_read_to_its_last_column_that_is_read() -> None:
+    document = open_document(b"a," * 1_000_000, "csv", Limits())
+    assert document.unit(1).text.count("a\t") == sheet.MOST_COLUMNS - 1
+
+
+def test_a_row_beyond_the_last_ends_the_sheet() -> None:
+    rows = f'<row r="1">{cell("A1", "a")}</row><row r="99999999999">{cell("A99999999999", "z")}</row>'
+    assert "a\n[this sheet cannot be read" in texts(sheet_of(rows))[0]
+
+
 def sheet_of(rows: str) -> bytes:
     """A workbook whose sheet has these rows, as XML."""
     return rewritten(

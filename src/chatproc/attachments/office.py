@@ -67,7 +67,6 @@ _PACKAGES = {
     "ods": _Way("ODS", "ods", "calc8", _SHEET),
     "odp": _Way("ODP", "odp", "impress8", _SLIDES),
     "pptx": _Way("PPTX", "pptx", "Impress MS PowerPoint 2007 XML", _SLIDES),
-    "xlsx": _Way("XLSX", "xlsx", "Calc MS Excel 2007 XML", _SHEET),
 }
 _STREAMS = (
     ("worddocument", _Way("DOC", "doc", "MS Word 97", _TEXT)),

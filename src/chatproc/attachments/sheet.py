@@ -11,6 +11,7 @@ import csv
 import datetime as dt
 import io
 import re
+import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.parsers import expat
 
@@ -39,8 +40,10 @@ _LONGEST_HEAD = 500
 _LONGEST_NAME = 100
 _DELIMITERS = ",;\t|"
 _LINES_FOR_A_GUESS = 50
+_LAST_ROW = 1_048_576
 _UNREADABLE_SHEET = "[this sheet cannot be read: its content is damaged]"
 _CUT = "[cut: the sheet goes on]"
+_WIDE = f"Of its rows only the first {MOST_COLUMNS} columns are read."
 
 
 class _Row(NamedTuple):
@@ -56,33 +59,39 @@ def open_document(content: bytes, kind: str, limits: Limits) -> Document:
     Args:
         content: The whole file.
         kind: `xlsx` or `csv`.
-        limits: Of a conversion, for the rare workbook that has to be converted first (strict Open XML).
+        limits: Nothing of it binds here: packages have their own caps.
 
     Raises:
         UnreadableError: `empty`, `corrupt`, `encrypted`, `too_large`, `truncated`, `type_mismatch`.
     """
-    return _workbook(content, limits) if kind == "xlsx" else _csv(content)
+    del limits
+    return _workbook(content) if kind == "xlsx" else _csv(content)
 
 
 class _Allowance:
-    """How many cells may still be read of this file."""
+    """How many cells may still be read of this file, and whether more was met."""
 
     def __init__(self) -> None:
         self.left = MOST_CELLS
+        self.is_wide = False
+        """A row had a value beyond the columns that are read."""
 
     def takes(self, cells: int) -> bool:
         """Whether a row of so many cells may be read."""
         self.left -= cells + 1
         return self.left >= 0
 
+    def notes(self) -> list[str]:
+        """What is to be said of what was not read."""
+        cut = [f"Only its first {MOST_CELLS} cells are read."] if self.left < 0 else []
+        return [*cut, _WIDE] if self.is_wide else cut
 
-def _workbook(content: bytes, limits: Limits) -> Document:
+
+def _workbook(content: bytes) -> Blocks:
     import openpyxl
 
     if _is_strict(content):
-        from chatproc.attachments import office
-
-        return office.open_document(content, "xlsx", limits)
+        content = _transitional(content)
     try:
         workbook = openpyxl.load_workbook(
             io.BytesIO(content), read_only=True, data_only=True, keep_links=False
@@ -113,7 +122,20 @@ def _is_strict(content: bytes) -> bool:
 
 
 _STRICT = b'="http://purl.oclc.org/ooxml/spreadsheetml/main"'
+_STRICT_NAMES = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w{1,30})/")
 _LONGEST_OPENING = 4096
+
+
+def _transitional(content: bytes) -> bytes:
+    """A strict workbook in the spelling that openpyxl knows; only its XML, which is all that is read."""
+    package = Package(content)
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in dict.fromkeys(old.namelist()):
+            if name.endswith((".xml", ".rels", ".vml")):
+                xml = package.read(name) or b""
+                new.writestr(name, _STRICT_NAMES.sub(rb"http://schemas.openxmlformats.org/\1/2006/", xml))
+    return file.getvalue()
 
 
 def _sheets(workbook: Workbook) -> tuple[list[str], list[str]]:
@@ -133,9 +155,7 @@ def _sheets(workbook: Workbook) -> tuple[list[str], list[str]]:
         texts.extend(_blocks(title, _cells(sheet, about, allowance), mark="" if not seen else NOT_VISIBLE))
         if about.valueless:
             notes.append(f"Sheet {place} has {about.valueless} formulas without a stored value: left empty.")
-    if allowance.left < 0:
-        notes.append(f"Only its first {MOST_CELLS} cells are read.")
-    return texts, notes
+    return texts, notes + allowance.notes()
 
 
 class _About(NamedTuple):
@@ -190,7 +210,11 @@ def _cells(sheet: Any, about: _About, allowance: _Allowance) -> Iterator[_Row]: 
     sheet.reset_dimensions()  # what the file says of its size is often wrong, or a trap
     try:
         for number, row in enumerate(sheet.iter_rows(), start=1):
+            if number > _LAST_ROW:
+                yield _Row(number, _UNREADABLE_SHEET)
+                return
             filled = [cell for cell in row[:MOST_COLUMNS] if cell.value is not None]
+            allowance.is_wide |= any(cell.value is not None for cell in row[MOST_COLUMNS:])
             if not filled:
                 continue
             if not allowance.takes(filled[-1].column):
@@ -354,9 +378,7 @@ def _csv(content: bytes) -> Blocks:
     texts = tuple(_blocks("table", _records(text, allowance)))
     if not texts:
         raise UnreadableError("empty", "the file has no value")
-    if allowance.left < 0:
-        note = f"{note} Only its first {MOST_CELLS} cells are read.".strip()
-    return Blocks(texts, note)
+    return Blocks(texts, " ".join([note, *allowance.notes()]).strip())
 
 
 def _records(text: str, allowance: _Allowance) -> Iterator[_Row]:
@@ -369,7 +391,8 @@ def _records(text: str, allowance: _Allowance) -> Iterator[_Row]:
     csv.field_size_limit(max(len(text), 1))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     for number, cells in enumerate(reader, start=1):
-        if not allowance.takes(len(cells)):
+        allowance.is_wide |= len(cells) > MOST_COLUMNS
+        if not allowance.takes(min(len(cells), MOST_COLUMNS)):
             yield _Row(number, _CUT)
             return
         line = "\t".join(_shown(cell) for cell in cells[:MOST_COLUMNS]).rstrip("\t")
