@@ -249,6 +249,71 @@ def test_what_is_hidden_or_invisible_is_marked_and_neighbours_share_a_mark() -> 
     ]
 
 
+def test_a_text_in_the_colour_of_its_ground_is_marked_however_that_is_said() -> None:
+    white, blue = '<w:color w:val="FFFFFF"/>', '<w:shd w:val="clear" w:fill="1F4E79"/>'
+    styles = part(
+        "styles",
+        f'<w:style w:type="paragraph" w:styleId="pale"><w:rPr>{white}</w:rPr></w:style>'
+        f'<w:style w:type="paragraph" w:styleId="banner"><w:pPr>{blue}</w:pPr><w:rPr>{white}</w:rPr>'
+        "</w:style>"
+        '<w:style w:type="character" w:styleId="small"><w:rPr><w:sz w:val="1"/></w:rPr></w:style>'
+        f'<w:style w:type="table" w:styleId="grid"><w:tblStylePr w:type="firstRow"><w:tcPr>{blue}</w:tcPr>'
+        "</w:tblStylePr></w:style>",
+    )
+    lost = {
+        "nearly white": '<w:color w:val="FEFDFC"/>',
+        "white of the theme": '<w:color w:val="auto" w:themeColor="background1"/>',
+        "black on black": '<w:color w:val="000000"/><w:shd w:val="clear" w:fill="000000"/>',
+        "blue on blue": f'<w:color w:val="1F4E78"/>{blue}',
+        "no highlight": f'{white}<w:highlight w:val="none"/>',
+        "white highlight": f'{white}<w:highlight w:val="white"/>',
+        "pale ground": f'{white}<w:shd w:val="clear" w:fill="FEFEFE"/>',
+        "white ground of the theme": f'{white}<w:shd w:val="clear" w:fill="auto" w:themeFill="background1"/>',
+        "tiny on a ground": '<w:sz w:val="1"/><w:shd w:val="clear" w:fill="FFFF00"/>',
+        "shown, says it": f'{white}<w:vanish w:val="0"/>',
+        "small by style": '<w:rStyle w:val="small"/>',
+    }
+    seen = {
+        "grey": '<w:color w:val="808080"/>',
+        "white on yellow": f'{white}<w:highlight w:val="yellow"/>',
+        "darkened": '<w:color w:val="7F7F7F" w:themeColor="background1" w:themeShade="7F"/>',
+        "white on a solid ground": f'{white}<w:shd w:val="solid" w:color="C00000" w:fill="auto"/>',
+    }
+    pale, banner = '<w:pStyle w:val="pale"/>', '<w:pStyle w:val="banner"/>'
+    mark_only = f"<w:rPr>{blue}</w:rPr>"
+    body = (
+        "".join(paragraph(text, look) for text, look in (lost | seen).items())
+        + paragraph("pale by style", properties=pale)
+        + paragraph("black all the same", '<w:color w:val="000000"/>', pale)
+        + paragraph("pale on blue", properties=pale + blue)
+        + paragraph("a banner", properties=banner)
+        + paragraph("only its mark on blue", white, mark_only)
+        + '<w:tbl><w:tblPr><w:tblStyle w:val="grid"/></w:tblPr>'
+        + f"<w:tr>{cell(paragraph('head', white))}</w:tr></w:tbl>"
+    )
+    content = docx(body, parts={"word/styles.xml": styles}, links={"s": ("styles", "styles.xml")})
+    assert blocks(content) == [
+        *(f"[not visible: {text}]" for text in lost),
+        *seen,
+        "[not visible: pale by style]",
+        "black all the same",
+        "pale on blue",
+        "a banner",
+        "[not visible: only its mark on blue]",
+        "head",
+    ]
+
+
+def test_a_document_whose_usual_text_is_white_shows_nothing() -> None:
+    white = '<w:rPr><w:color w:val="FFFFFF"/></w:rPr>'
+    defaults = f"<w:docDefaults><w:rPrDefault>{white}</w:rPrDefault></w:docDefaults>"
+    usual = f'<w:style w:type="paragraph" w:default="1" w:styleId="usual">{white}</w:style>'
+    for said in (defaults, usual):
+        styles = {"word/styles.xml": part("styles", said)}
+        content = docx(paragraph("lost"), parts=styles, links={"s": ("styles", "styles.xml")})
+        assert blocks(content) == ["[not visible: lost]"]
+
+
 def test_tracked_changes_are_shown_as_accepted() -> None:
     author = 'w:id="1" w:author="a"'
     body = (

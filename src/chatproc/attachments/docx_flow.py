@@ -30,6 +30,7 @@ from chatproc.attachments.docx_names import (
     word,
 )
 from chatproc.attachments.docx_parts import chart_text, diagram_text, page_text
+from chatproc.attachments.docx_sight import NOTHING_SAID, Look, ground, highlight, ink, is_tiny
 from chatproc.attachments.ooxml import Pass
 from chatproc.attachments.units import UnreadableError, clean
 
@@ -49,9 +50,6 @@ _LONGEST_NAME = 80
 _LONGEST_URL = 300
 _NEAR = 16
 """Pieces of text before the end of a link that are searched for its address."""
-
-_TINIEST = 3
-"""Half points: text smaller than this cannot be read."""
 
 _UNDERSTOOD = frozenset(
     {
@@ -147,7 +145,7 @@ class _Paragraph:
     list_id: str | None = None
     level: int = 0
     hidden: bool = False
-    shaded: bool = False
+    look: Look = NOTHING_SAID
     deleted: bool = False
 
 
@@ -174,8 +172,9 @@ class _Table:
     dropped_row: bool = False
     hidden_row: bool = False
     dropped_cell: bool = False
-    shaded: bool = False
-    shaded_cell: bool = False
+    look: Look = NOTHING_SAID
+    ground: str = ""
+    """Behind the present cell."""
 
 
 @dataclass(slots=True)
@@ -246,6 +245,7 @@ class Reader:
         """The mark of a run that says nothing of itself."""
         self._mark = ""
         self._run = ""
+        self._look = NOTHING_SAID
         self._in_properties = ""
         self._in_object = False
         self._alternatives: list[_Alternatives] = []
@@ -417,6 +417,11 @@ class Reader:
         """Properties of a paragraph begin."""
         self._in_properties = "paragraph"
 
+    def table_style(self, attributes: Attributes) -> None:
+        """The style of a table."""
+        if self._table is not None:
+            self._table.look = self._reading.styles.look(word(attributes, "val") or "", alone=True)
+
     def row_properties(self, _attributes: Attributes) -> None:
         """Properties of a row begin."""
         self._in_properties = "row"
@@ -434,6 +439,7 @@ class Reader:
         paragraph, style = self._paragraph, word(attributes, "val")
         if paragraph is not None and style:
             paragraph.style = style
+            paragraph.look = self._reading.styles.look(style)
             if self._reading.styles.hides(style):
                 paragraph.hidden = True
                 self._rebase()
@@ -454,50 +460,88 @@ class Reader:
         """A run begins, with the mark of what is around it."""
         self._mark = self._base
         self._run = ""
+        self._look = self._around_run()
+        if self._look is not NOTHING_SAID:
+            self._judge()
+
+    def _around_run(self) -> Look:
+        """What the paragraph and the table say of the look of a run."""
+        paragraph, table = self._paragraph, self._table
+        look = self._reading.styles.usual if paragraph is None or not paragraph.style else NOTHING_SAID
+        if paragraph is not None and paragraph.look is not NOTHING_SAID:
+            look = paragraph.look.over(look)
+        if table is not None and (table.ground or table.look is not NOTHING_SAID):
+            look = look.over(Look(ground=table.ground)).over(table.look)
+        return look
 
     def run_style(self, attributes: Attributes) -> None:
         """The style of a run."""
-        if not self._in_properties and self._reading.styles.hides(word(attributes, "val") or ""):
+        if self._in_properties:
+            return
+        style = word(attributes, "val") or ""
+        if self._reading.styles.hides(style):
             self._turn("hidden")
+        self._shows(self._reading.styles.look(style, alone=True))
 
     def vanish(self, attributes: Attributes) -> None:
         """Hidden text, or text that is shown although its style hides it."""
         if not self._in_properties:
             self._turn("hidden" if is_on(attributes) else "")
+            self._judge()
 
     def color(self, attributes: Attributes) -> None:
-        """White text where nothing says that the ground is not white."""
-        if self._in_properties or self._run or (word(attributes, "val") or "").upper() != "FFFFFF":
-            return
-        paragraph, table = self._paragraph, self._table
-        if not (paragraph is not None and paragraph.shaded) and not (table is not None and table.shaded_cell):
-            self._turn("not visible")
+        """The colour of a run."""
+        if not self._in_properties:
+            self._shows(Look(ink=ink(attributes)))
 
     def size(self, attributes: Attributes) -> None:
-        """Text too small to be seen."""
-        tiny = number(word(attributes, "val"), _TINIEST) < _TINIEST
-        if tiny and not self._in_properties and not self._run:
-            self._turn("not visible")
+        """The size of a run."""
+        if not self._in_properties:
+            self._shows(Look(tiny=is_tiny(attributes)))
 
     def shade(self, attributes: Attributes) -> None:
         """The ground behind a run, a paragraph, a cell or a table."""
-        fill = (word(attributes, "fill") or "auto").upper()
-        pattern = word(attributes, "val") or "clear"
-        if fill in {"AUTO", "FFFFFF"} and pattern in {"clear", "nil"} and not word(attributes, "themeFill"):
-            return
+        behind = ground(attributes)
         if self._in_properties == "paragraph" and self._paragraph is not None:
-            self._paragraph.shaded = True
+            self._paragraph.look = self._paragraph.look._replace(ground=behind)
         elif self._in_properties == "table" and self._table is not None:
-            self._table.shaded = True
+            self._table.look = self._table.look._replace(ground=behind)
+        elif self._in_properties:
+            return
         elif self._paragraph is not None:
-            self.highlight(attributes)
+            self._shows(Look(ground=behind))
         elif self._table is not None:
-            self._table.shaded_cell = True
+            self._table.ground = behind
 
-    def highlight(self, _attributes: Attributes) -> None:
+    def highlight(self, attributes: Attributes) -> None:
         """A coloured ground behind a run."""
-        if self._run == "not visible":
-            self._turn("")
+        if not self._in_properties:
+            self._shows(Look(ground=highlight(attributes)))
+
+    def _shows(self, look: Look) -> None:
+        """The run says of itself how it is shown."""
+        if look is not NOTHING_SAID:
+            self._look = look.over(self._look)
+            self._judge()
+
+    def _judge(self) -> None:
+        """Mark what nobody sees."""
+        is_lost = self._look.is_lost()
+        if self._run == "" and is_lost:
+            self._turn("not visible")
+        elif self._run == "not visible" and not is_lost:
+            self._run = ""
+            self._mark = self._base
+
+    def mark_properties(self, _attributes: Attributes) -> None:
+        """What is said within the paragraph's properties of its end mark, which nobody reads."""
+        if self._in_properties == "paragraph":
+            self._in_properties = "mark"
+
+    def mark_properties_end(self) -> None:
+        """That ends."""
+        if self._in_properties == "mark":
+            self._in_properties = "paragraph"
 
     def _turn(self, run: str) -> None:
         """The run says of itself what it is."""
@@ -557,7 +601,7 @@ class Reader:
     def _leave_out(self, mark: str) -> None:
         if self._in_properties == "row" and self._table is not None:
             self._table.dropped_row = True
-        elif self._in_properties == "paragraph" and self._paragraph is not None:
+        elif self._in_properties in {"paragraph", "mark"} and self._paragraph is not None:
             self._paragraph.deleted = True
 
         def then(had_text: bool) -> None:  # noqa: FBT001 - called by the pass
@@ -605,7 +649,7 @@ class Reader:
             self._paragraph = None
             table.span = 1
             table.dropped_cell = False
-            table.shaded_cell = table.shaded
+            table.ground = ""
 
     def span(self, attributes: Attributes) -> None:
         """How many columns the cell covers."""
@@ -1013,8 +1057,9 @@ _STARTS: dict[str, str] = {
     **in_each(WORD, {
         "document": "document",
         "p": "paragraph", "pPr": "properties", "pStyle": "style", "numId": "list_id", "ilvl": "list_level",
-        "r": "run_begin", "rStyle": "run_style", "vanish": "vanish", "color": "color", "sz": "size",
-        "shd": "shade", "highlight": "highlight",
+        "r": "run_begin", "rStyle": "run_style", "vanish": "vanish", "specVanish": "vanish",
+        "color": "color", "sz": "size",
+        "shd": "shade", "highlight": "highlight", "rPr": "mark_properties", "tblStyle": "table_style",
         "t": "text", "tab": "tab", "ptab": "tab", "br": "line_break", "cr": "line_break",
         "noBreakHyphen": "hyphen", "sym": "symbol",
         "ins": "inserted", "moveTo": "moved_here", "del": "deleted", "moveFrom": "moved_away",
@@ -1054,7 +1099,7 @@ _STARTS: dict[str, str] = {
 _ENDS: dict[str, str] = {
     **in_each(WORD, {
         "p": "paragraph_end", "pPr": "properties_end", "trPr": "properties_end", "tblPr": "properties_end",
-        "t": "text_end", "instrText": "text_end",
+        "rPr": "mark_properties_end", "t": "text_end", "instrText": "text_end",
         "ins": "leave", "moveTo": "leave", "sdt": "leave",
         "tbl": "table_end", "tr": "row_end", "tc": "cell_end",
         "txbxContent": "box_end", "object": "object_end",

@@ -1,4 +1,4 @@
-"""What `styles.xml` and `numbering.xml` say that a reader sees: labels of lists, and hidden text.
+"""What `numbering.xml` says that a reader sees: labels of lists.
 
 Pure but for the running numbers of `Lists`. It must never expand a label beyond `LONGEST_LABEL`.
 """
@@ -13,12 +13,12 @@ from chatproc.attachments.docx_names import WORD, in_each, is_on, number, word
 from chatproc.attachments.ooxml import Pass
 
 if TYPE_CHECKING:
+    from chatproc.attachments.docx_styles import Styles
     from chatproc.attachments.ooxml import Attributes, Start
 
 LONGEST_LABEL = 40
 """Characters of one label."""
 
-_MOST_ANCESTORS = 20
 _DEEPEST_LEVEL = 8
 _LARGEST_ROMAN = 3_999
 _LARGEST_COUNTED = 9_999
@@ -31,14 +31,6 @@ class ListPlace(NamedTuple):
 
     list_id: str
     level: int
-
-
-@dataclass(slots=True)
-class _Style:
-    based_on: str | None = None
-    list_id: str | None = None
-    level: int | None = None
-    hidden: bool | None = None
 
 
 @dataclass(slots=True)
@@ -56,80 +48,6 @@ class _List:
     abstract: str = ""
     starts: dict[int, int] = field(default_factory=dict)
     levels: dict[int, _Level] = field(default_factory=dict)
-
-
-class Styles:
-    """Styles of a document.
-
-    Args:
-        xml: `styles.xml`; `None` when there is none.
-
-    Raises:
-        expat.ExpatError: Not well-formed.
-    """
-
-    def __init__(self, xml: bytes | None = None) -> None:
-        """Read them."""
-        self._styles: dict[str, _Style] = {}
-        self._hidden: dict[str, bool] = {}
-        if xml is not None:
-            self._read(xml)
-
-    def _read(self, xml: bytes) -> None:
-        style = _Style()
-
-        def begin(attributes: Attributes) -> None:
-            nonlocal style
-            style = _Style()
-            self._styles[word(attributes, "styleId") or ""] = style
-
-        def based_on(attributes: Attributes) -> None:
-            style.based_on = word(attributes, "val")
-
-        def list_id(attributes: Attributes) -> None:
-            style.list_id = word(attributes, "val")
-
-        def level(attributes: Attributes) -> None:
-            style.level = min(number(word(attributes, "val")), _DEEPEST_LEVEL)
-
-        def vanish(attributes: Attributes) -> None:
-            style.hidden = is_on(attributes)
-
-        def skip(_attributes: Attributes) -> None:
-            one_pass.skip()
-
-        starts: dict[str, Start] = {
-            "style": begin, "basedOn": based_on, "numId": list_id, "ilvl": level, "vanish": vanish,
-            "tblStylePr": skip, "pPrChange": skip, "rPrChange": skip, "docDefaults": skip,
-        }  # fmt: skip
-        one_pass = Pass(in_each(WORD, starts), {})
-        one_pass.run(xml)
-
-    def hides(self, style_id: str) -> bool:
-        """Whether text in this style is hidden."""
-        known = self._hidden.get(style_id)
-        if known is None:
-            found = (style.hidden for style in self._line(style_id) if style.hidden is not None)
-            known = self._hidden[style_id] = next(found, False)
-        return known
-
-    def list_of(self, style_id: str) -> tuple[str, int | None] | None:
-        """The list that paragraphs in this style belong to, and the level where the style says it."""
-        for style in self._line(style_id):
-            if style.list_id is not None:
-                return style.list_id, style.level
-        return None
-
-    def _line(self, style_id: str | None) -> list[_Style]:
-        """The style and those it is based on, nearest first; a circle ends."""
-        line: list[_Style] = []
-        while style_id is not None and len(line) < _MOST_ANCESTORS:
-            style = self._styles.get(style_id)
-            if style is None:
-                break
-            line.append(style)
-            style_id = style.based_on
-        return line
 
 
 class Lists:
