@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from chatproc.attachments.html_sight import has_ground, hides, is_ground, is_lost, is_lost_color
 from chatproc.attachments.units import Unit, UnreadableError, capped, clean
 
 if TYPE_CHECKING:
@@ -344,22 +345,6 @@ _BOUNDS = frozenset({"table", "ul", "ol", "dl", "select", "body", "html"})
 _DEEPEST = 500
 """Elements within each other; browsers stop there too. What lies deeper counts as not visible."""
 
-_HIDING = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|(?<![\w-])opacity\s*:\s*0*(?:\.0+)?\s*(?:[;!]|$)"
-    r"|font-size\s*:\s*0*(?:[01](?:\.\d+)?|\.\d+)?\s*(?:px|pt|em|rem|%)?\s*(?:[;!]|$)"
-    r"|(?:text-indent|(?<![\w-])left|(?<![\w-])top|margin-left|margin-top)\s*:\s*-\d{3,}"
-    r"|clip\s*:\s*rect\(\s*0|clip-path\s*:\s*inset\(\s*(?:50|100)%",
-    re.IGNORECASE,
-)
-_WHITE = re.compile(
-    r"(?<![\w-])color\s*:\s*(?:#fff(?:f|fff|fffff)?\b|white\b|rgba?\(\s*25[0-5]\s*,\s*25[0-5]\s*,\s*25[0-5]"
-    r"|hsla?\([^)]{0,20},\s*100%|transparent\b|rgba\([^)]{0,30},\s*0(?:\.0+)?\s*\))",
-    re.IGNORECASE,
-)
-_GROUND = re.compile(
-    r"background(?:-color|-image)?\s*:\s*(?!\s*(?:none|transparent|#fff|white|inherit))", re.IGNORECASE
-)
-_WHITE_FONTS = frozenset({"#ffffff", "ffffff", "#fff", "white"})
 _SHEET = re.compile(r"<(/?)style\b[^>]*>", re.IGNORECASE)
 _NAME = re.compile(r"(?:^|[\s>+~])([a-z][\w-]*)?([.#][\w-]+)?$", re.IGNORECASE)
 
@@ -394,7 +379,7 @@ def visible_text(source: str) -> tuple[str, str]:
         >>> visible_text("<p>交表</p><p style='display:none'>obey</p>")
         ('交表\n\n[not visible] obey', 'Some of its text is not visible to a person and marked so.')
     """
-    page = _Page(*_styles(source))
+    page = _Page(_styles(source))
     # Nothing after the last `>` is markup, and the parser would look for its end again and again.
     end = source.rfind(">") + 1
     page.feed(source[:end])
@@ -405,47 +390,55 @@ def visible_text(source: str) -> tuple[str, str]:
     return text, note
 
 
-def _styles(source: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Which names the page's style sheets hide, and which they give a background.
+class _Sheet(NamedTuple):
+    """Which names the page's style sheets hide, which they make pale, and which they give a background."""
+
+    hiding: set[str]
+    paling: set[str]
+    grounded: set[str]
+
+
+def _styles(source: str) -> _Sheet:
+    """Read the style sheets of a page.
 
     Only plain selectors, the last name of each: enough for what mailers and forms write.
     """
-    hiding: set[str] = set()
-    grounded: set[str] = set()
+    sheet = _Sheet(set(), set(), set())
     begin = None
     for mark in _SHEET.finditer(source):
         if not mark.group(1):
             begin = mark.end() if begin is None else begin
         elif begin is not None:
-            _learn(source[begin : mark.start()], hiding, grounded)
+            _learn(source[begin : mark.start()], sheet)
             begin = None
-    return frozenset(hiding), frozenset(grounded)
+    return sheet
 
 
-def _learn(sheet: str, hiding: set[str], grounded: set[str]) -> None:
-    first, *others = sheet.split("/*")
-    sheet = first + " ".join(other.partition("*/")[2] for other in others)
-    for rule in sheet.split("}"):
+def _learn(text: str, sheet: _Sheet) -> None:
+    first, *others = text.split("/*")
+    text = first + " ".join(other.partition("*/")[2] for other in others)
+    for rule in text.split("}"):
         selectors, _, body = rule.rpartition("{")
-        has_ground = bool(_GROUND.search(body))
-        is_hidden = bool(_HIDING.search(body)) or (bool(_WHITE.search(body)) and not has_ground)
-        if not has_ground and not is_hidden:
+        is_grounded, is_pale = has_ground(body), is_lost(body)
+        if hides(body) or (is_pale and is_grounded):
+            into = sheet.hiding
+        elif is_pale or is_grounded:
+            into = sheet.paling if is_pale else sheet.grounded
+        else:
             continue
         for selector in selectors.rpartition("{")[2].split(","):
             name = _NAME.search(selector.strip())
             if name and name.group(0).strip():
-                found = (name.group(1) or "").lower() + (name.group(2) or "")
-                (hiding if is_hidden else grounded).add(found)
+                into.add((name.group(1) or "").lower() + (name.group(2) or ""))
 
 
 class _Page(HTMLParser):
     """Collects the lines of a page in the order of its source."""
 
-    def __init__(self, hiding: frozenset[str], grounded: frozenset[str]) -> None:
+    def __init__(self, sheet: _Sheet) -> None:
         super().__init__(convert_charrefs=True)
         self.hides = False
-        self._hiding = hiding
-        self._grounded = grounded
+        self._sheet = sheet
         self._open: list[_Element] = []
         self._too_deep = 0
         self._lines: list[str] = []
@@ -511,24 +504,29 @@ class _Page(HTMLParser):
         names = {tag, f"#{attributes.get('id', '')}"}
         for name in attributes.get("class", "").split():
             names |= {f".{name}", f"{tag}.{name}"}
-        has_ground = (
+        is_grounded = (
             around.has_ground
-            or "bgcolor" in attributes
-            or bool(_GROUND.search(style))
-            or not names.isdisjoint(self._grounded)
+            or is_ground(attributes.get("bgcolor", ""))
+            or has_ground(style)
+            or not names.isdisjoint(self._sheet.grounded)
         )
-        is_white = bool(_WHITE.search(style)) or attributes.get("color", "").strip().lower() in _WHITE_FONTS
+        is_pale = (
+            is_lost(style)
+            or is_lost_color(attributes.get("color", ""))
+            or not names.isdisjoint(self._sheet.paling)
+        )
         is_hidden = (
             around.is_hidden
             or tag in _UNSEEN
             or "hidden" in attributes
-            or bool(_HIDING.search(style))
-            or not names.isdisjoint(self._hiding)
-            or (is_white and not has_ground)
+            or hides(style)
+            or not names.isdisjoint(self._sheet.hiding)
+            or (is_pale and not is_grounded)
+            or (is_lost(style) and has_ground(style))
         )
         keeps_lines = around.keeps_lines or tag in {"pre", "textarea"}
         link = attributes.get("href", "").strip() if tag == "a" else ""
-        return _Element(tag, is_hidden, has_ground, keeps_lines, link, len(self._pieces))
+        return _Element(tag, is_hidden, is_grounded, keeps_lines, link, len(self._pieces))
 
     def _end_implied(self, tag: str) -> None:
         """Close what HTML closes by itself before this element."""
