@@ -74,18 +74,35 @@ def test_the_content_decides_how_a_file_is_converted_not_what_it_is_said_to_be()
     )
 
 
-RTF = rb"{\rtf1\ansi seen {\v secret\v0} {\field{\*\fldinst DATE}{\fldrslt 2020-07-03}}\par}"
+FIELDS = rb"{\rtf1\ansi seen {\v secret\v0} %s\par}" % b" ".join(
+    rb"{\field{\*\fldinst %s}{\fldrslt 2020-07-03}}" % name
+    for name in (b"DATE", b"TIME", b"FILENAME", b"AUTHOR")
+)
 
 
 @converting
-def test_hidden_text_stays_marked_and_a_date_of_today_is_owned_up_to() -> None:
-    document = office.open_document(RTF, "rtf", Limits())
-    assert "[hidden: secret]" in document.unit(1).text
-    assert "fills in by itself" in document.note
-    assert (
-        "fills in by itself"
-        not in office.open_document(RTF.replace(b"DATE", b"AUTHOR"), "rtf", Limits()).note
+def test_what_a_converter_fills_in_itself_is_not_given_as_the_author_s() -> None:
+    (text,) = texts(FIELDS, "rtf")
+    said = " ".join(
+        f"[{name}: filled in whenever the file is opened]" for name in ("DATE", "TIME", "FILENAME")
     )
+    assert text == f"seen [hidden: secret] {said} 2020-07-03"
+    date = '<text:date text:date-value="2020-07-03" text:fixed="{}">2020-07-03</text:date>'
+    body = f"<text:p>{date.format('true')} {date.format('false')}</text:p>"
+    assert texts(open_document_format("text", f"<office:text>{body}</office:text>"), "odt") == [
+        "7/3/20 [DATE: filled in whenever the file is opened]"
+    ]
+
+
+@converting
+def test_the_date_of_a_converted_slide_is_not_given_as_the_author_s() -> None:
+    page = (
+        '<draw:page><draw:frame svg:width="9cm" svg:height="2cm" svg:x="1cm" svg:y="1cm"><draw:text-box>'
+        '<text:p>due <text:date text:date-value="2020-07-03">2020-07-03</text:date></text:p>'
+        "</draw:text-box></draw:frame></draw:page>"
+    )
+    content = open_document_format("presentation", f"<office:presentation>{page}</office:presentation>")
+    assert "due [DATE: filled in whenever the file is opened]" in texts(content, "odp")[0]
 
 
 SPACES = " ".join(
@@ -310,7 +327,7 @@ def test_nothing_of_a_conversion_stays_behind(tmp_path: Path, monkeypatch: pytes
         return run(command, folder)
 
     monkeypatch.setattr(office, "_run", watched)
-    texts(RTF, "rtf")
+    texts(FIELDS, "rtf")
     assert refusal(b"{\\rtf1{{{{}", "rtf") == "corrupt"
     assert seen == [0o700, 0o700]
     assert list(tmp_path.iterdir()) == []
@@ -328,7 +345,7 @@ def test_a_conversion_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(office, "CONVERSION_SECONDS", 1.0)
     begin = time.monotonic()
-    assert refusal(RTF, "rtf") == "timeout"
+    assert refusal(FIELDS, "rtf") == "timeout"
     assert time.monotonic() - begin < 20
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -351,19 +368,19 @@ def test_the_outcome_is_judged_by_the_file_not_by_the_exit_code(
 ) -> None:
     script(tmp_path, words)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert refusal(RTF, "rtf") == code
+    assert refusal(FIELDS, "rtf") == code
 
 
 def test_an_outcome_counts_whatever_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path, "/bin/mkdir out; echo outcome > out/document.docx; exit 9")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert office.convert(RTF, office._OTHERS["rtf"], 1000) == b"outcome\n"
+    assert office.convert(FIELDS, office._OTHERS["rtf"], 1000) == b"outcome\n"
 
 
 @pytest.mark.parametrize(
     ("content", "kind", "package"),
     [
-        (RTF, "rtf", "libreoffice-writer"),
+        (FIELDS, "rtf", "libreoffice-writer"),
         (asking_slides("x:"), "odp", "libreoffice-impress"),
         (asking_sheet("x:"), "ods", "libreoffice-calc"),
     ],
@@ -386,7 +403,7 @@ def test_libreoffice_sees_nothing_of_the_environment(tmp_path: Path, monkeypatch
     script(tmp_path, "/bin/mkdir out; /usr/bin/env > out/document.docx; echo $* >> out/document.docx")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SECRET_KEY", "value-of-the-key")
-    seen = office.convert(RTF, office._OTHERS["rtf"], 10_000).decode()
+    seen = office.convert(FIELDS, office._OTHERS["rtf"], 10_000).decode()
     assert "value-of-the-key" not in seen
     home = re.search(r"^HOME=(.*)$", seen, re.MULTILINE)
     assert home is not None

@@ -48,7 +48,23 @@ def open_document(content: bytes, kind: str, limits: Limits) -> DocxDocument:
         chatproc.attachments.units.UnreadableError: truncated: its zip container ends before the directory
     """
     del kind, limits
-    reading = _read(content)
+    return _opened(content, is_converted=False)
+
+
+def open_converted(content: bytes) -> DocxDocument:
+    """Read a DOCX that a converter made: what it filled in itself (today's date) is said to be that.
+
+    Args:
+        content: The file's bytes.
+
+    Raises:
+        UnreadableError: As `open_document`.
+    """
+    return _opened(content, is_converted=True)
+
+
+def _opened(content: bytes, *, is_converted: bool) -> DocxDocument:
+    reading = _read(content, is_converted=is_converted)
     if reading is None:
         raise UnreadableError("memory", "it needs more memory than a parser may take")
     if not reading.blocks:
@@ -58,11 +74,12 @@ def open_document(content: bytes, kind: str, limits: Limits) -> DocxDocument:
     return DocxDocument(reading.blocks, reading.note())
 
 
-def _read(content: bytes) -> Reading | None:
+def _read(content: bytes, *, is_converted: bool) -> Reading | None:
     """The reading; `None` when memory ran out: the fault's frames hold what filled it until this returns."""
     try:
-        reading = Reading(Package(content))
-        return Reading(Package(content), mend=True) if reading.damage else reading
+        reading = Reading(Package(content), is_converted=is_converted)
+        is_whole = not reading.damage
+        return reading if is_whole else Reading(Package(content), is_converted=is_converted, mend=True)
     except MemoryError:
         return None
 
@@ -99,12 +116,14 @@ class Reading:
 
     Args:
         package: Its parts.
+        is_converted: A converter made it.
         mend: Read parts without what XML forbids, after a first reading stumbled.
     """
 
-    def __init__(self, package: Package, *, mend: bool = False) -> None:
+    def __init__(self, package: Package, *, is_converted: bool = False, mend: bool = False) -> None:
         """Read all of it."""
         self.package = package
+        self.is_converted = is_converted
         self.blocks: list[str] = []
         self.damage: list[str] = []
         self.notes = Notes()

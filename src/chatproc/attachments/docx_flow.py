@@ -26,6 +26,7 @@ from chatproc.attachments.docx_names import (
     WORD,
     in_each,
     is_on,
+    live_field,
     number,
     word,
 )
@@ -76,6 +77,7 @@ _SYMBOLS = {
 }  # fmt: skip
 _SYMBOL_CODE = 0xFF
 _HYPERLINK = re.compile(r'^\s*HYPERLINK\s+"?((?:https?|mailto):[^"\s]+)', re.IGNORECASE)
+_LIVE = re.compile(r"\s*(DATE|TIME|FILENAME)\b")
 
 
 class Notes:
@@ -184,10 +186,14 @@ class _Field:
     paragraph: _Paragraph
     position: int
     open: str
+    is_locked: bool
+    """Its result stays as it is, whoever opens the file."""
     instruction: list[str] = field(default_factory=list)
     result: bool = False
     value: str = ""
     url: str = ""
+    live: str = ""
+    """Its name, where its result is the converter's and not the author's."""
 
 
 @dataclass(slots=True)
@@ -920,7 +926,8 @@ class Reader:
             paragraph = self._paragraph
             if paragraph is None:
                 paragraph = self._paragraph = _Paragraph()
-            self._fields.append(_Field(paragraph, len(paragraph.out), paragraph.open))
+            is_locked = (word(attributes, "fldLock") or "0") not in {"0", "false", "off"}
+            self._fields.append(_Field(paragraph, len(paragraph.out), paragraph.open, is_locked))
         elif self._fields and kind in {"separate", "end"}:
             current = self._fields[-1]
             if not current.result:
@@ -936,10 +943,18 @@ class Reader:
         if paragraph is current.paragraph and len(paragraph.out) > current.position:
             del paragraph.out[current.position :]
             paragraph.open = current.open
-        found = _HYPERLINK.match("".join(current.instruction))
+        instruction = "".join(current.instruction)
+        found = _HYPERLINK.match(instruction)
         current.url = found.group(1) if found else ""
+        is_live = self._reading.is_converted and not current.is_locked
+        live = _LIVE.match(instruction) if is_live else None
+        current.live = live.group(1) if live else ""
 
     def _end_field(self, current: _Field) -> None:
+        if current.live and current.paragraph is self._paragraph:
+            del current.paragraph.out[current.position :]
+            current.paragraph.open = current.open
+            self._say(live_field(current.live))
         if current.value:
             self._say(current.value)
         if current.url and current.paragraph is self._paragraph:

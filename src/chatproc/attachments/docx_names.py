@@ -54,6 +54,16 @@ _OFF = {"0", "false", "off"}
 _LARGEST_NUMBER = 1_000_000
 
 
+def live_field(name: str) -> str:
+    """What stands for a date, a time or a file name that a converter filled in: its own, not the author's.
+
+    Example:
+        >>> live_field("DATE")
+        '[DATE: filled in whenever the file is opened]'
+    """
+    return f"[{name}: filled in whenever the file is opened]"
+
+
 def in_each(uris: tuple[str, ...], table: Mapping[str, _Told]) -> dict[str, _Told]:
     """A table by full names, for each spelling of the namespace."""
     return {uri + name: told for uri in uris for name, told in table.items()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import struct
@@ -132,44 +131,31 @@ def open_document(content: bytes, kind: str, limits: Limits) -> Document:
 
         return text.open_document(content, kind, limits)
     if kind == "pptx" and content.startswith(b"PK") and not _is_strict(content):
-        return _read(content, _SLIDES, limits)
+        from chatproc.attachments import slides
+
+        return slides.open_document(content, kind, limits)
     way = _way(content, kind)
-    converted = convert(content, way, limits.max_file_mb * 1024 * 1024 * _LARGEST_OUTPUT)
-    about = f"Converted from {way.spoken} by LibreOffice."
-    if _has_clock(converted):
-        about += f" {_TODAY}"
-    return _Converted(_read(converted, way.target, limits), about)
+    return _Converted(_converted(content, way, limits), f"Converted from {way.spoken} by LibreOffice.")
 
 
 def _is_strict(content: bytes) -> bool:
     return b"http://purl.oclc.org/ooxml/" in (Package(content).read("ppt/presentation.xml") or b"")[:4096]
 
 
-_TODAY = "A date or time that it fills in by itself shows when it was converted, not what its author saw."
-_CLOCK = re.compile(rb"<w:instrText[^>]*>\s*(?:DATE|TIME)\b|<a:fld [^>]*type=\"datetime")
-_STORIES = re.compile(r"word/[a-z]+\d*\.xml|ppt/(?:slides|notesslides)/[a-z]+\d*\.xml")
-
-
-def _has_clock(converted: bytes) -> bool:
-    """Whether it has a field of the current date: LibreOffice writes its own into it."""
-    package = Package(converted)
-    return any(
-        _CLOCK.search(package.read(name) or b"") for name in package.names() if _STORIES.fullmatch(name)
-    )
-
-
-def _read(converted: bytes, target: _Target, limits: Limits) -> Document:
-    if target is _SHEET:
+def _converted(content: bytes, way: _Way, limits: Limits) -> Document:
+    """What a file becomes, opened."""
+    converted = convert(content, way, limits.max_file_mb * 1024 * 1024 * _LARGEST_OUTPUT)
+    if way.target is _SHEET:
         from chatproc.attachments import sheet
 
         return sheet.open_document(converted, "xlsx", limits)
-    if target is _SLIDES:
+    if way.target is _SLIDES:
         from chatproc.attachments import slides
 
-        return slides.open_document(converted, "pptx", limits)
+        return slides.open_converted(converted)
     from chatproc.attachments import docx
 
-    return docx.open_document(converted, "docx", limits)
+    return docx.open_converted(converted)
 
 
 def _way(content: bytes, kind: str) -> _Way:

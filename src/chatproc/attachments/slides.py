@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
+from chatproc.attachments.docx_names import live_field
 from chatproc.attachments.ooxml import Package, Pass
 from chatproc.attachments.text import NOT_VISIBLE
 from chatproc.attachments.units import Unit, UnreadableError, capped, clean
@@ -51,17 +52,31 @@ def open_document(content: bytes, kind: str, limits: Limits) -> Slides:
     return Slides(content)
 
 
+def open_converted(content: bytes) -> Slides:
+    """Open a presentation that a converter made: what it filled in itself (today's date) is said to be that.
+
+    Args:
+        content: The whole file.
+
+    Raises:
+        UnreadableError: As `open_document`.
+    """
+    return Slides(content, is_converted=True)
+
+
 class Slides:
     """An opened presentation; slides are read when they are asked for.
 
     Args:
         content: The whole file.
+        is_converted: A converter made it.
     """
 
     note = ""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, *, is_converted: bool = False) -> None:
         """Read which slides there are, in their order."""
+        self._is_converted = is_converted
         self._package = Package(content)
         main = next(
             (
@@ -116,7 +131,7 @@ class Slides:
         xml = self._package.read(part) if part else None
         if xml is None:
             raise UnreadableError("corrupt", "the part of this slide is not there")
-        reading = _Reading(self._size)
+        reading = _Reading(self._size, is_converted=self._is_converted)
         is_whole = reading.run(xml)
         lines = reading.lines
         if reading.is_hidden:
@@ -127,7 +142,7 @@ class Slides:
             if relation.external:
                 continue
             if relation.kind == "notesSlide":
-                notes = _Reading((0, 0))
+                notes = _Reading((0, 0), is_converted=self._is_converted)
                 notes.run(self._package.read(relation.target) or b"")
                 lines += [f"[speaker's notes] {line}" for line in notes.lines]
             elif relation.kind == "slideLayout":
@@ -142,7 +157,7 @@ class Slides:
     def _of_layout(self, part: str) -> list[str]:
         """What a layout, and the master behind it, write on each of their slides themselves."""
         if part not in self._layouts:
-            reading = _Reading(self._size, takes_placeholders=False)
+            reading = _Reading(self._size, takes_placeholders=False, is_converted=self._is_converted)
             reading.run(self._package.read(part) or b"")
             self._layouts[part] = reading.lines
             for relation in self._package.relations(part).values():
@@ -190,15 +205,19 @@ class _Reading:
     Args:
         size: Of the slide, to tell what stands beside it; zeros when that does not matter.
         takes_placeholders: Not those of a layout, whose words are for its author.
+        is_converted: A converter made it.
     """
 
-    def __init__(self, size: tuple[int, int], *, takes_placeholders: bool = True) -> None:
+    def __init__(
+        self, size: tuple[int, int], *, takes_placeholders: bool = True, is_converted: bool = False
+    ) -> None:
         self.lines: list[str] = []
         self.pictures = 0
         self.is_hidden = False
         self.has_words = False
         self._size = size
         self._takes_placeholders = takes_placeholders
+        self._is_converted = is_converted
         self._shape = _Shape()
         self._groups = 0
         self._words: list[str] = []
@@ -227,6 +246,7 @@ class _Reading:
             f"{_A} ext": self._extent,
             f"{_A} p": lambda _: self._begin_paragraph(),
             f"{_A} rPr": self._run_properties,
+            f"{_A} fld": self._field,
             f"{_A} t": lambda _: self._pass.begin_text(self._words.append),
             f"{_A} br": lambda _: self._words.append(" "),
             f"{_A} tr": lambda _: self._begin_row(),
@@ -273,6 +293,11 @@ class _Reading:
 
     def _run_properties(self, attributes: dict[str, str]) -> None:
         self._is_tiny = self._is_tiny or 0 < _whole(attributes.get("sz")) <= _TINY
+
+    def _field(self, attributes: dict[str, str]) -> None:
+        if self._is_converted and attributes.get("type", "").startswith("datetime"):
+            self._words.append(live_field("DATE"))
+            self._pass.skip()
 
     def _begin_paragraph(self) -> None:
         self._words.clear()
