@@ -257,6 +257,7 @@ def test_readings_of_two_documents_in_turn_are_each_their_own(obedient: Callable
     [
         (b"%PDF-1.7", "pdf", "pdf", ""),
         (b"%PDF-1.7", "file", "pdf", ""),
+        (b"\xef\xbb\xbf%PDF-1.7", "file", "pdf", ""),
         (b"HTTP/1.1 200 OK\r\n" * 100 + b"%PDF-1.7", "pdf", "pdf", ""),
         (b"{\\rtf1", "doc", "rtf", "Named doc, its content is RTF."),
         (b"\x89PNG\r\n\x1a\n", "jpg", "png", "Named jpg, its content is a PNG image."),
@@ -286,6 +287,7 @@ def test_content_goes_before_the_name_and_a_mismatch_is_said(
         (b"PK\x03\x04" + bytes(30), "zip", "unsupported_type"),
         (b"PK\x03\x04" + bytes(30), "docx", "truncated"),
         (b"PK\x03\x04[Content_Types].xml" + bytes(30), "file", "truncated"),
+        (b"PK\x03\x04" + b"PK\x01\x02" * 100_001, "zip", "too_large"),
         (b"\x7fELF" + bytes(30), "txt", "type_mismatch"),
         (b"\x7fELF" + bytes(30), "file", "unsupported_type"),
         (b"Rar!" + bytes(30), "rar", "unsupported_type"),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatproc.attachments.text import LONGEST_BLOCK, NotTextError, blocks, decode
+from chatproc.attachments.charset import NotTextError, decode
+from chatproc.attachments.text import LONGEST_BLOCK, blocks
 
 CHINESE = "关于校赛报名的通知:周五(7月3日)18:00 前交表。\n地点:A101\n"
 

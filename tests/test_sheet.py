@@ -97,6 +97,27 @@ def test_what_a_person_does_not_see_of_a_workbook_is_marked() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("ink", "ground", "is_seen"),
+    [
+        ("FFFEFEFE", None, False),
+        ("FFFFFFFF", "FFFDFDFD", False),
+        ("FF0000FF", "FF0000F0", False),
+        ("FF000000", "FF000000", False),
+        ("FF808080", None, True),
+        ("FFFFFFFF", "FF0000FF", True),
+        ("FF000000", "FFFFFF00", True),
+    ],
+)
+def test_a_cell_in_the_colour_of_its_ground_is_marked(ink: str, ground: str | None, *, is_seen: bool) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active["A1"] = "x"
+    workbook.active["A1"].font = Font(color=ink)
+    if ground:
+        workbook.active["A1"].fill = PatternFill("solid", fgColor=ground)
+    assert texts(saved(workbook))[0].endswith("\nx" if is_seen else f"\n{NOT_VISIBLE}x")
+
+
 def test_values_are_those_that_were_stored_and_formulas_without_one_are_said() -> None:
     workbook = openpyxl.Workbook()
     workbook.active.append([1, 2, "=A1+B1", "=A1*B1"])

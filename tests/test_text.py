@@ -9,20 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatproc.attachments.text import (
-    LONGEST_BLOCK,
-    NOT_VISIBLE,
-    NotTextError,
-    decode,
-    decode_html,
-    open_document,
-    visible_text,
-)
+from chatproc.attachments.charset import NotTextError, decode, decode_html
+from chatproc.attachments.text import LONGEST_BLOCK, NOT_VISIBLE, open_document, visible_text
 from chatproc.attachments.units import Limits, UnreadableError
 
 SIMPLIFIED = "关于期末材料提交的通知:请各班班长于本周五下午五点前,把签字后的申请表交到教学楼一层办公室。\n"
 TRADITIONAL = "關於期末資料繳交的通知:請各班班長於本週五下午五點前,把簽名後的申請表送到教學樓一樓辦公室。\n"
 JAPANESE = "期末レポートの提出について:金曜日の午後五時までに、教務課の窓口へ直接提出してください。\n"
+KOREAN = "기말 보고서는 금요일 오후 다섯 시까지 학과 사무실에 제출하여 주시기 바랍니다.\n"
+FRENCH = "Réunion à l’école : prière de déposer le dossier avant vendredi, à côté de l’entrée.\n"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +28,9 @@ JAPANESE = "期末レポートの提出について:金曜日の午後五時ま�
         (TRADITIONAL, "gbk", "Read as GB18030."),
         (TRADITIONAL, "big5", "Read as Big5."),
         (JAPANESE, "cp932", "Read as Shift-JIS."),
+        (JAPANESE, "euc_jp", "Read as EUC-JP."),
+        (KOREAN, "euc_kr", "Read as EUC-KR."),
+        (FRENCH, "cp1252", "Read as Windows-1252."),
         (SIMPLIFIED, "utf-16-le", "Read as UTF-16."),
         (SIMPLIFIED, "utf-16-be", "Read as UTF-16."),
         (TRADITIONAL, "utf-16-le", "Read as UTF-16."),
@@ -210,13 +208,17 @@ def test_a_saved_web_page_is_read_like_the_page() -> None:
         (b" \n\t\n", "txt", "empty"),
         (b"<html><script>1</script></html>", "html", "empty"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "txt", "type_mismatch"),
-        (b"MIME-Version: 1.0\r\n\r\nno page", "mhtml", "type_mismatch"),
     ],
 )
 def test_what_has_no_text_is_refused_by_its_class(content: bytes, kind: str, code: str) -> None:
     with pytest.raises(UnreadableError) as refused:
         open_document(content, kind, Limits())
     assert refused.value.code == code
+
+
+def test_a_mail_without_a_page_is_plain_text() -> None:
+    document = open_document(b"MIME-Version: 1.0\r\n\r\nno page", "mhtml", Limits())
+    assert [document.unit(number).text for number in (1, 2)] == ["MIME-Version: 1.0", "no page"]
 
 
 def test_units_are_numbered_blocks_the_same_each_time() -> None:

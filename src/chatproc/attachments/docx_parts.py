@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chatproc.attachments.charset import NotTextError, decode, decode_html
 from chatproc.attachments.docx_names import CHART, DIAGRAM, DRAWING, in_each
 from chatproc.attachments.ooxml import Pass
-from chatproc.attachments.text import NotTextError, decode, decode_html, visible_text
+from chatproc.attachments.text import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

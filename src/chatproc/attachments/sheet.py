@@ -15,8 +15,9 @@ import zipfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.parsers import expat
 
+from chatproc.attachments.charset import NO_CHARSET, NotTextError, decode
 from chatproc.attachments.ooxml import Package, Pass
-from chatproc.attachments.text import NOT_VISIBLE, Blocks, NotTextError, decode
+from chatproc.attachments.text import NOT_VISIBLE, Blocks
 from chatproc.attachments.units import UnreadableError
 
 if TYPE_CHECKING:
@@ -307,15 +308,37 @@ class _Look(NamedTuple):
         try:
             form = str(cell.number_format)
             font, fill = cell.font, cell.fill
-            color = None if font is None else font.color
-            is_white = color is not None and (
-                (color.type == "rgb" and str(color.rgb).upper()[-6:] == "FFFFFF")
-                or (color.type == "theme" and color.theme == 0 and not color.tint)
-            )
-            has_ground = fill is not None and fill.fill_type not in {None, "none"}
+            ink = _parts(None if font is None else font.color)
+            is_filled = fill is not None and fill.fill_type not in {None, "none"}
+            ground = _parts(fill.fgColor) if is_filled and fill.fill_type == "solid" else None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             return cls(is_percent=False, is_invisible=False)
-        return cls("%" in form, form.strip() == ";;;" or (is_white and not has_ground))
+        if ink is None:
+            is_lost = False
+        elif ground is not None and min(ground) < _PALE:
+            is_lost = all(abs(one - other) < _FAINT for one, other in zip(ink, ground, strict=True))
+        else:
+            is_lost = min(ink) >= _PALE and (ground is not None or not is_filled)
+        return cls("%" in form, form.strip() == ";;;" or is_lost)
+
+
+_PALE = 0xE0
+"""On white paper, a colour whose every part is at least so light does not show."""
+
+_FAINT = 24
+"""Of 255: two colours that are no further apart are one to the eye."""
+
+
+def _parts(color: Any) -> tuple[int, int, int] | None:  # noqa: ANN401 - openpyxl's colours of three kinds
+    """Red, green and blue, where a colour says them, or is the theme's white."""
+    if color is None:
+        return None
+    if color.type == "theme" and color.theme == 0 and not color.tint:
+        return 255, 255, 255
+    if color.type != "rgb":
+        return None
+    digits = str(color.rgb)[-6:]
+    return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
 
 
 def _shown(value: object, *, is_percent: bool = False) -> str:
@@ -373,7 +396,7 @@ def _csv(content: bytes) -> Blocks:
     try:
         text, note = decode(content)
     except NotTextError:
-        raise UnreadableError("type_mismatch", "the content is no plain text") from None
+        raise UnreadableError("type_mismatch", NO_CHARSET) from None
     allowance = _Allowance()
     texts = tuple(_blocks("table", _records(text, allowance)))
     if not texts:

@@ -10,7 +10,7 @@ import io
 import zipfile
 from typing import NamedTuple
 
-from chatproc.attachments.text import NotTextError, decode
+from chatproc.attachments.charset import NotTextError, decode
 from chatproc.attachments.units import UnreadableError
 
 _LONGEST_JUNK = 64 * 1024
@@ -147,6 +147,7 @@ def _mismatch(kind: str, named: str) -> str:
 
 _MARKS: tuple[tuple[str, dict[int, bytes]], ...] = (
     ("pdf", {0: b"%PDF-"}),
+    ("pdf", {0: b"\xef\xbb\xbf%PDF-"}),
     ("png", {0: b"\x89PNG\r\n\x1a\n"}),
     ("jpeg", {0: b"\xff\xd8\xff"}),
     ("gif", {0: b"GIF87a"}),
@@ -179,9 +180,11 @@ def _binary_kind(content: bytes, named: str) -> str | None:
 
 def _package_kind(content: bytes, named: str) -> str:
     """The kind of a zip file: what its table of contents says it holds."""
+    if content.count(b"PK\x01\x02") > _MOST_MEMBERS:
+        raise UnreadableError("too_large", f"its package has more than {_MOST_MEMBERS} parts")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as package:
-            names = package.namelist()[:_MOST_MEMBERS]
+            names = package.namelist()
             types = _member(package, "[Content_Types].xml")
             mimetype = _member(package, "mimetype")
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, RuntimeError):
@@ -263,7 +266,7 @@ def _text_kind(content: bytes, named: str) -> str:
         if found is None and named in _WORD_ANYWAY:
             return "doc"
         if found is None:
-            found = "no plain text" if named in _PLAIN else "of no known type"
+            found = "no plain text in a known charset" if named in _PLAIN else "of no known type"
         raise _other_type(named, found) from None
     opening = text[:_LONGEST_OPENING].lstrip().lower()
     if "<?mso-application" in opening or "<w:worddocument" in opening:
