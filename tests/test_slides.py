@@ -111,6 +111,22 @@ def test_what_a_person_does_not_see_of_a_slide_is_marked() -> None:
     assert texts(content) == [shown, hidden]
 
 
+@pytest.mark.parametrize(
+    ("properties", "is_seen"),
+    [
+        ("<a:noFill/>", False),
+        ('<a:solidFill><a:srgbClr val="FF0000"><a:alpha val="0"/></a:srgbClr></a:solidFill>', False),
+        ('<a:solidFill><a:srgbClr val="FF0000"><a:alpha val="4%"/></a:srgbClr></a:solidFill>', False),
+        ('<a:solidFill><a:srgbClr val="FF0000"><a:alpha val="60000"/></a:srgbClr></a:solidFill>', True),
+        ("<a:ln><a:noFill/></a:ln>", True),
+    ],
+)
+def test_letters_without_a_colour_that_shows_are_marked(properties: str, *, is_seen: bool) -> None:
+    words = f"<a:p><a:r><a:rPr>{properties}</a:rPr><a:t>x</a:t></a:r></a:p>"
+    (text,) = texts(presentation([slide(shape(words))]))
+    assert text == ("x" if is_seen else f"{NOT_VISIBLE}x")
+
+
 def test_an_alternative_for_old_programs_is_not_told_twice() -> None:
     both = (
         f"<mc:AlternateContent><mc:Choice>{shape(paragraph('new'))}</mc:Choice>"

@@ -31,6 +31,8 @@ _MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 _SHAPES = ("sp", "pic", "graphicFrame", "cxnSp")
 _TINY = 100
 """Hundredths of a point: letters that nobody can read."""
+_CLEAR = 10_000
+"""Thousandths of a percent: a colour of which less shows is not seen."""
 _ASIDES = {"diagramData": "[diagram] ", "chart": "[chart] ", "comments": "[comment] "}
 """What a slide points to and a person sees, with the words before each of its lines."""
 _MOST_CHART = 200
@@ -221,7 +223,8 @@ class _Reading:
         self._shape = _Shape()
         self._groups = 0
         self._words: list[str] = []
-        self._is_tiny = False
+        self._is_lost = False
+        self._in_run = False
         self._row: list[str] | None = None
         self._cell: list[str] | None = None
         self._pass = Pass(self._starts(), self._ends())
@@ -246,6 +249,9 @@ class _Reading:
             f"{_A} ext": self._extent,
             f"{_A} p": lambda _: self._begin_paragraph(),
             f"{_A} rPr": self._run_properties,
+            f"{_A} noFill": self._no_fill,
+            f"{_A} alpha": self._alpha,
+            f"{_A} ln": self._outline,
             f"{_A} fld": self._field,
             f"{_A} t": lambda _: self._pass.begin_text(self._words.append),
             f"{_A} br": lambda _: self._words.append(" "),
@@ -259,6 +265,7 @@ class _Reading:
             f"{_P} grpSp": lambda: self._group(-1),
             **{f"{_P} {name}": self._end_shape for name in _SHAPES},
             f"{_A} t": self._end_text,
+            f"{_A} rPr": self._end_run_properties,
             f"{_A} p": self._end_paragraph,
             f"{_A} tc": self._end_cell,
             f"{_A} tr": self._end_row,
@@ -292,7 +299,23 @@ class _Reading:
             self._shape.size = (_whole(attributes.get("cx")), _whole(attributes.get("cy")))
 
     def _run_properties(self, attributes: dict[str, str]) -> None:
-        self._is_tiny = self._is_tiny or 0 < _whole(attributes.get("sz")) <= _TINY
+        self._in_run = True
+        self._is_lost = self._is_lost or 0 < _whole(attributes.get("sz")) <= _TINY
+
+    def _no_fill(self, _attributes: dict[str, str]) -> None:
+        self._is_lost = self._is_lost or self._in_run
+
+    def _alpha(self, attributes: dict[str, str]) -> None:
+        shows = attributes.get("val", "").removesuffix("%")
+        is_clear = shows.isdecimal() and int(shows[:9]) < (_CLEAR if "%" not in attributes["val"] else 10)
+        self._is_lost = self._is_lost or (self._in_run and is_clear)
+
+    def _outline(self, _attributes: dict[str, str]) -> None:
+        if self._in_run:
+            self._pass.skip()
+
+    def _end_run_properties(self) -> None:
+        self._in_run = False
 
     def _field(self, attributes: dict[str, str]) -> None:
         if self._is_converted and attributes.get("type", "").startswith("datetime"):
@@ -301,14 +324,14 @@ class _Reading:
 
     def _begin_paragraph(self) -> None:
         self._words.clear()
-        self._is_tiny = False
+        self._is_lost = False
 
     def _end_paragraph(self) -> None:
         line = _one_line(self._words)
         self._words.clear()
         if not line:
             return
-        line = _marked(line) if self._is_tiny else line
+        line = _marked(line) if self._is_lost else line
         (self._shape.lines if self._cell is None else self._cell).append(line)
 
     def _end_text(self) -> None:
