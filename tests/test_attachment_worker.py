@@ -112,6 +112,12 @@ def test_a_parser_that_raises_is_answered_and_its_process_goes_on(reader: Reader
     assert reader.pid == before
 
 
+def test_a_missing_package_is_no_fault_of_the_file(reader: Reader) -> None:
+    refused = refusal(reader, "import no_such_package")
+    assert refused.code == "crashed"
+    assert "no_such_package" in refused.words
+
+
 @pytest.mark.parametrize(
     "code",
     [

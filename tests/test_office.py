@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatproc.attachments import office
+from chatproc.attachments import Archive, office
 from chatproc.attachments.units import Limits, UnreadableError
 
 if TYPE_CHECKING:
@@ -314,6 +314,22 @@ def test_a_macro_for_the_opening_of_a_text_does_not_run(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_converted_is_refused_by_its_class(content: bytes, kind: str, code: str) -> None:
     assert refusal(content, kind) == code
+
+
+@converting
+@pytest.mark.slow
+def test_a_sheet_of_a_billion_cells_ends_at_the_memory_allowed(tmp_path: Path) -> None:
+    cell = (
+        '<table:table-cell office:value-type="string" table:number-columns-repeated="1000"><text:p>x</text:p>'
+    )
+    rows = (
+        f'<table:table-row table:number-rows-repeated="1000000">{cell}</table:table-cell></table:table-row>'
+    )
+    body = f'<office:spreadsheet><table:table table:name="T">{rows}</table:table></office:spreadsheet>'
+    (tmp_path / "a.ods").write_bytes(open_document_format("spreadsheet", body))
+    with Archive(tmp_path) as archive, pytest.raises(UnreadableError) as refused:
+        archive.read({"path": "a.ods", "type": "ods"})
+    assert refused.value.code == "memory"
 
 
 @converting

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import struct
@@ -218,7 +219,9 @@ def convert(content: bytes, way: _Way, most: int) -> bytes:
         source = folder / f"document.{way.suffix}"
         source.write_bytes(content)
         _write_profile(folder / "profile")
+        before = _peak()
         ended = _run(_command(program, folder, source, way), folder)
+        is_full = _is_full(before)
         # Whatever it said and however it ended: it converted when there is an outcome.
         outcome = folder / "out" / f"document.{way.target.suffix}"
         size = outcome.stat().st_size if outcome.is_file() else 0
@@ -226,6 +229,8 @@ def convert(content: bytes, way: _Way, most: int) -> bytes:
             raise UnreadableError("too_large", "what it converts to is too large")
         if size and ended is not None:
             return outcome.read_bytes()
+    if is_full and ended is not None:
+        raise UnreadableError("memory", "converting it takes more memory than a file may")
     raise _failure(content, ended)
 
 
@@ -341,6 +346,21 @@ def _environment(folder: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "SAL_USE_VCLPLUGIN": "svp",
     }
+
+
+def _peak() -> int:
+    """Bytes that the largest process that this one waited for held."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+
+def _is_full(before: int) -> bool:
+    """Whether a process since then held most of the address space that it may have."""
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return most != resource.RLIM_INFINITY and _peak() > max(before, most * _FULL)
+
+
+_FULL = 0.6
+"""Share of the address space; the rest goes to its libraries and to what it asked for in vain."""
 
 
 def _failure(content: bytes, ended: int | None) -> UnreadableError:

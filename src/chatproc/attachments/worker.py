@@ -55,6 +55,9 @@ class _Reading:
             return _unreadable(error)
         except MemoryError:
             return _unreadable(UnreadableError("memory", "it takes more memory than a file may"))
+        except ImportError as error:
+            words = f"what reads it is not installed ({error.name}): install chatproc anew"
+            return _unreadable(UnreadableError("crashed", words))
         except Exception as error:  # noqa: BLE001 - a parser may raise anything; the file is what is wrong
             words = f"its content makes no sense to the parser ({type(error).__name__})"
             return _unreadable(UnreadableError("corrupt", words))
