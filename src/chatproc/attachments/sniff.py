@@ -47,7 +47,7 @@ _SPOKEN = {
     "ods": "an ODS workbook",
     "odp": "an ODP presentation",
     "html": "HTML",
-    "mhtml": "a saved web page",
+    "mhtml": "a saved web page or a mail",
     "png": "a PNG image",
     "jpeg": "a JPEG image",
     "webp": "a WebP image",
