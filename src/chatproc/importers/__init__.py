@@ -14,10 +14,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chatproc.errors import ConfigError
 from chatproc.importers.base import ImportReport, Reading, write_batch
+from chatproc.importers.chatlab import CHATLAB
 from chatproc.importers.line import LINE
+from chatproc.importers.matrix import MATRIX
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
 from chatproc.importers.telegram import TELEGRAM
+from chatproc.importers.wechat import CHATLOG, WEFLOW
 from chatproc.importers.wechat_csv import MEMOTRACE
 from chatproc.importers.whatsapp import WHATSAPP
 
@@ -28,7 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
-FORMATS = {form.name: form for form in (LINE, QCE, QQ_TXT, TELEGRAM, MEMOTRACE, WHATSAPP)}
+FORMATS = {
+    form.name: form
+    for form in (
+        QCE,
+        QQ_TXT,
+        WEFLOW,
+        MEMOTRACE,
+        CHATLOG,
+        TELEGRAM,
+        WHATSAPP,
+        LINE,
+        MATRIX,
+        CHATLAB,
+    )
+}
 
 
 def import_chats(  # noqa: PLR0913 - each a setting of the command

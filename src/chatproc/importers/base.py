@@ -14,16 +14,17 @@ import tempfile
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from chatproc.importers.pieces import CHUNK_BYTES, loads, pieces
+from chatproc.importers.pieces import CHUNK_BYTES, as_utf8, lines, loads, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from zoneinfo import ZoneInfo
 
-    from chatproc.importers.pieces import Piece
+    from chatproc.importers.pieces import Piece, Readable
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
 
@@ -94,6 +95,27 @@ class Message:
     predecessor: str | None = None
     reach: int | None = None
     source: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where one object of a chat program came from: a file of an export, or a page of a program's API.
+
+    The functions that turn one object into a message take it, so that an import and a pull of the same
+    message tell the same.
+
+    Attributes:
+        note: Told why the object gave no or not its whole message.
+        attach: Makes an attachment of what the object says of it: `declared_attachment` where no file can
+            be had, else it looks for the file.
+        file: Name of the file, `""` for a page.
+        line: Its line in the file.
+    """
+
+    note: Callable[[str], None]
+    attach: Callable[..., dict[str, Any]]
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +254,36 @@ class Reading:
     ) -> Iterator[Piece]:
         """The pieces of one file; its damage is listed under `name`, but not by the walk for the outline."""
         with path.open("rb") as file:
-            try:
-                yield from pieces(file, objects=objects, watched=watched, tick=self.tick)
-            except ValueError as error:
-                if not outline:
-                    self.not_understand(name, 0, "", f"damaged JSON: {error}")
+            yield from self.walk_opened(file, name, objects=objects, watched=watched, outline=outline)
+
+    def walk_opened(
+        self,
+        file: Readable,
+        name: str,
+        *,
+        objects: Collection[str],
+        watched: Collection[str] = (),
+        outline: bool = False,
+    ) -> Iterator[Piece]:
+        """The pieces of a file that is open already, as one in an archive is."""
+        try:
+            yield from pieces(as_utf8(file), objects=objects, watched=watched, tick=self.tick)
+        except ValueError as error:
+            if not outline:
+                self.not_understand(name, 0, "", f"damaged JSON: {error}")
+
+    def lines(self, path: Path) -> Iterator[Piece]:
+        """The lines of one file of JSON Lines, without the empty ones."""
+        with path.open("rb") as file:
+            yield from lines(as_utf8(file), tick=self.tick)
+
+    def origin(self, source: Source, file: str, line: int, value: dict[str, Any]) -> Origin:
+        """The origin of one object of an export: what it does not tell whole is listed with its place."""
+
+        def note(reason: str) -> None:
+            self.not_understand(file, line, value, reason)
+
+        return Origin(note=note, attach=partial(self.attachment, source), file=file, line=line)
 
     def local_time(self, written: str) -> int | None:
         """Milliseconds of a time as an export writes it; without a zone it is read in the assumed one."""
@@ -281,14 +328,14 @@ class Reading:
             size: Its size as declared, in bytes.
             absent: The state when none of the places holds a file.
         """
-        found: dict[str, Any] = {"id": f"a{number}", "name": name, "mime": mime, "size": size or None}
+        declared = declared_attachment(number, places=(), name=name, mime=mime, size=size, absent=absent)
         path = _file_inside(source.root, places)
         if path is None:
             self.attachments_missing += 1
-            return {**found, "sha256": None, "path": None, "state": absent}
+            return declared
         self.attachments_present += 1
         return {
-            **found,
+            **declared,
             "size": size or path.stat().st_size,
             "sha256": self._digest(path),
             "path": self._archive_path(source.root, path),
@@ -319,6 +366,59 @@ class Reading:
         if path not in self._digests:
             self._digests[path] = _sha256_of(path)
         return self._digests[path]
+
+
+def declared_attachment(  # noqa: PLR0913 - one named field each, those of `Reading.attachment`
+    number: int,
+    *,
+    places: Iterable[str],  # noqa: ARG001 - where there are files, they are looked for there
+    name: str | None,
+    mime: str | None = None,
+    size: int | None = None,
+    absent: Literal["missing", "not_exported", "expired"] = "missing",
+) -> dict[str, Any]:
+    """An attachment as a message declares it, without its file."""
+    return {
+        "id": f"a{number}",
+        "name": name,
+        "mime": mime,
+        "size": size or None,
+        "sha256": None,
+        "path": None,
+        "state": absent,
+    }
+
+
+class Neighbours:
+    """Links each message to the one before it in the file, as long as time does not run backwards there.
+
+    For exports that hold conversations without gaps; one object for all conversations of an export.
+    """
+
+    def __init__(self, *, ordered: bool = False) -> None:
+        """Start with no message seen; `ordered`: the file's order is right whatever the clocks say."""
+        self._ordered = ordered
+        self._last: dict[str, tuple[int, str]] = {}
+        self._count = 0
+
+    def link(self, message: Message, index: int | None = None) -> Message:
+        """Give a message its place; `index` orders messages where the platform's ids do so."""
+        self._count += 1
+        message.index = self._count if index is None else index
+        name = message.conversation.id
+        sent_at, key = self._last.get(name, (0, message.key))
+        if key != message.key and (self._ordered or sent_at <= message.sent_at):
+            message.predecessor = key
+        self._last[name] = (message.sent_at, message.key)
+        return message
+
+    def lose(self, conversation_id: str) -> None:
+        """A message of it was not understood: nobody is known to follow it."""
+        self._last.pop(conversation_id, None)
+
+    def lose_all(self) -> None:
+        """A part was not understood at all, whatever conversation it belonged to."""
+        self._last.clear()
 
 
 class Occurrences:
@@ -357,10 +457,23 @@ def message_key(conversation: Conversation, message_id: str) -> str:
         >>> message_key(Conversation("qq", "10000", "999000", None, "group"), "7550123")
         'qq:10000:999000:7550123'
     """
-    parts = (conversation.platform, conversation.account, conversation.id, message_id)
+    return _joined_key(conversation.platform, conversation.account, conversation.id, message_id)
+
+
+def global_key(platform: str, message_id: str) -> str:
+    """The key of a message whose id is unique on its whole platform, whoever collects it from wherever.
+
+    Example:
+        >>> global_key("discord", "1519337717564051496")
+        'discord:1519337717564051496'
+    """
+    return _joined_key(platform, message_id)
+
+
+def _joined_key(*parts: str) -> str:
     key = ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts)
     if len(key) > MAX_KEY_CHARS - 16:
-        return f"{conversation.platform}:{_sha256_of_key(key).hex()}"
+        return f"{parts[0]}:{_sha256_of_key(key).hex()}"
     return key
 
 
@@ -370,10 +483,11 @@ def _sha256_of_key(key: str) -> bytes:
 
 
 def beginning(file: Path) -> bytes:
-    """The first bytes of a file, enough to tell its format; none of what is no readable file."""
+    """The first bytes of a file in UTF-8, enough to tell its format; none of what is no readable file."""
     try:
         with file.open("rb") as opened:
-            return opened.read(CHUNK_BYTES)
+            readable = as_utf8(opened)
+            return readable.read(CHUNK_BYTES) + readable.read(CHUNK_BYTES)
     except OSError:
         return b""
 
@@ -410,22 +524,35 @@ def event_line(message: Message, form: Format, reading: Reading) -> bytes:
     reading.messages += 1
     reading.edits += message.state == "edited"
     reading.recalls += message.state == "recalled"
-    body = _event(message, form)
+    document, whole = event_document(message, f"import/{form.name}")
+    if not whole:
+        reading.repair(message.file, message.line, message.text, "half of a surrogate pair")
+    return f"{document}\n".encode()
+
+
+def event_document(message: Message, module: str) -> tuple[str, bool]:
+    """The `chatproc.event/1` of a message as JSON, and whether all of its text could be kept.
+
+    Halves of surrogate pairs are no text and become U+FFFD. The `event_id` is that of the document, so
+    nothing may be added to it.
+    """
+    body = _event(message, module)
     document = _COMPACT.encode(body)
+    whole = True
     try:
         document.encode()
     except UnicodeEncodeError:
-        reading.repair(message.file, message.line, message.text, "half of a surrogate pair")
+        whole = False
         document = _COMPACT.encode(_without_surrogates(body))
     # Of two deliveries that differ only in their link the one with the larger id wins: a proven neighbour
     # must win over an export that merely begins here, and what reaches further back over what does not.
     link = "1" if message.reach is None else f"0g{message.reach:016}"
     prefix = link if message.predecessor else "0"
     event_id = prefix + hashlib.sha256(document.encode()).hexdigest()
-    return f'{{"schema":"{SCHEMA}","event_id":"{event_id}",{document[1:]}\n'.encode()
+    return f'{{"schema":"{SCHEMA}","event_id":"{event_id}",{document[1:]}', whole
 
 
-def _event(message: Message, form: Format) -> dict[str, Any]:
+def _event(message: Message, module: str) -> dict[str, Any]:
     conversation = message.conversation
     event: dict[str, Any] = {
         "message_key": message.key,
@@ -447,12 +574,8 @@ def _event(message: Message, form: Format) -> dict[str, Any]:
         # Without a proven neighbour the predecessor is left out: null would say that this is the first.
         link = {"predecessor": message.predecessor} if message.predecessor else {}
         event["sequence"] = {"index": message.index, **link}
-    event["source"] = {
-        "module": f"import/{form.name}",
-        "file": message.file,
-        "line": message.line,
-        **message.source,
-    }
+    place = {"file": message.file, "line": message.line} if message.file else {}
+    event["source"] = {"module": module, **place, **message.source}
     return event
 
 

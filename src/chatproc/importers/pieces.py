@@ -6,14 +6,14 @@ alone. Never decides what a message means, and never guesses beyond the two repa
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
-    from typing import BinaryIO
 
 CHUNK_BYTES = 1 << 20
 # No message of a chat is longer; what claims to be is damage (a lost quote) and must not fill the memory.
@@ -30,6 +30,13 @@ _STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|:\s*([^\s",:\[\]{}][^",\n}]*)'
 # Raw control characters inside strings are common in exports and hurt nobody.
 _LENIENT = json.JSONDecoder(strict=False)
 _BARE_VALUE = re.compile(r"\s*(?:true|false|null|-?\d[\d.eE+-]*)\s*")
+
+
+class Readable(Protocol):
+    """What can be read in pieces: a file, one in an archive, one in another encoding."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, `b""` at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,58 @@ class Piece:
     text: bytes
 
 
+def as_utf8(file: Readable) -> Readable:
+    """The same document in UTF-8, whether it was written so or in UTF-16, with or without a mark.
+
+    Example:
+        >>> import io
+        >>> as_utf8(io.BytesIO('{"a": 1}'.encode("utf-16"))).read(100)
+        b'{"a": 1}'
+    """
+    head = file.read(4)
+    rest = _Prefixed(head, file)
+    if head.startswith(b"\xef\xbb\xbf"):
+        return _Prefixed(head[3:], file)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _Recoded(rest, "utf-16")
+    # JSON begins with an ASCII character, and so does the next one as a rule.
+    if head[:1] and head[1:2] == b"\0":
+        return _Recoded(rest, "utf-16-le")
+    if head[:1] == b"\0":
+        return _Recoded(rest, "utf-16-be")
+    return rest
+
+
+class _Prefixed:
+    """A file after bytes that were read from it already."""
+
+    def __init__(self, head: bytes, file: Readable) -> None:
+        self._head = head
+        self._file = file
+
+    def read(self, size: int, /) -> bytes:
+        if self._head:
+            head, self._head = self._head, b""
+            return head
+        return self._file.read(size)
+
+
+class _Recoded:
+    """A text file's bytes in UTF-8; half a surrogate pair stays what it is, for `loads` to mend."""
+
+    def __init__(self, file: Readable, encoding: str) -> None:
+        self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+        self._file = file
+
+    def read(self, size: int, /) -> bytes:
+        while chunk := self._file.read(size):
+            if text := self._decoder.decode(chunk):
+                return text.encode("utf-8", "surrogatepass")
+        return b""
+
+
 def pieces(
-    file: BinaryIO,
+    file: Readable,
     *,
     objects: Collection[str],
     watched: Collection[str] = (),
@@ -81,12 +138,34 @@ def pieces(
     yield from walk.pieces()
 
 
+def lines(file: Readable, *, tick: Callable[[int], None] | None = None) -> Iterator[Piece]:
+    """The lines of a file that are not empty, each as an object without a path.
+
+    A line longer than any message is cut, which leaves a damaged one.
+    """
+    rest, number = b"", 0
+    more = True
+    while more:
+        chunk = file.read(CHUNK_BYTES)
+        more = bool(chunk)
+        if tick is not None:
+            tick(len(chunk))
+        *whole, rest = (rest + chunk).split(b"\n")
+        if rest and (not more or len(rest) > MAX_PIECE_BYTES):
+            whole.append(rest)
+            rest = b""
+        for line in whole:
+            number += 1
+            if line.strip():
+                yield Piece("", "object", number, line)
+
+
 class _Walk:
     """One walk through one document: a window of bytes and the stack of open brackets."""
 
     def __init__(
         self,
-        file: BinaryIO,
+        file: Readable,
         objects: frozenset[str],
         watched: frozenset[str],
         tick: Callable[[int], None] | None,
@@ -212,6 +291,19 @@ def scalars(fragment: bytes) -> dict[str, Any]:
         text = text[: max((string.start() for string in _STRING.finditer(text)), default=0)]
     value, _ = loads(b"{" + text.strip(b", \t\r\n") + b"}")
     return value
+
+
+def glimpse(piece: Piece) -> dict[str, Any]:
+    """The object, or the scalar members, in a piece; nothing where it is damaged, for whoever only looks.
+
+    Example:
+        >>> glimpse(Piece("", "scalars", 1, b', "name": "x", "messages": '))
+        {'name': 'x'}
+    """
+    try:
+        return scalars(piece.text) if piece.kind == "scalars" else loads(piece.text)[0]
+    except ValueError:
+        return {}
 
 
 def loads(text: bytes) -> tuple[dict[str, Any], str | None]:
