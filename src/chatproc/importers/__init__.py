@@ -15,10 +15,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from chatproc.errors import ConfigError
 from chatproc.importers.base import ImportReport, Reading, write_batch
 from chatproc.importers.chatlab import CHATLAB
+from chatproc.importers.discord import DISCORD
+from chatproc.importers.feishu import FEISHU
 from chatproc.importers.line import LINE
 from chatproc.importers.matrix import MATRIX
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
+from chatproc.importers.slack import SLACK
 from chatproc.importers.telegram import TELEGRAM
 from chatproc.importers.wechat import CHATLOG, WEFLOW
 from chatproc.importers.wechat_csv import MEMOTRACE
@@ -40,8 +43,11 @@ FORMATS = {
         MEMOTRACE,
         CHATLOG,
         TELEGRAM,
-        WHATSAPP,
+        DISCORD,
+        FEISHU,
         LINE,
+        SLACK,
+        WHATSAPP,
         MATRIX,
         CHATLAB,
     )
