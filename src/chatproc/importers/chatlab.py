@@ -14,13 +14,13 @@ from chatproc.importers.base import (
     Conversation,
     Format,
     Message,
-    Neighbours,
     Occurrences,
     Source,
     beginning,
     message_key,
 )
 from chatproc.importers.pieces import Piece, glimpse
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole
 
 if TYPE_CHECKING:

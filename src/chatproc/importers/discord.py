@@ -15,12 +15,12 @@ from chatproc.importers.base import (
     Conversation,
     Format,
     Message,
-    Neighbours,
     Source,
     beginning,
     global_key,
 )
 from chatproc.importers.pieces import glimpse
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import LARGEST_EXACT, identity, members, objects, string, whole
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _NOTICES = frozenset(
 )
 _MARKUP = re.compile(r"<(?:@!?(?P<user>\d+)|@&(?P<role>\d+)|#(?P<channel>\d+)|a?:(?P<emoji>\w+):\d+)>")
 _ALL = re.compile(r"(?<![A-Za-z0-9_])@(?:everyone|here)(?![A-Za-z0-9_])")
+_ZONE = re.compile(r"(?:[+-]\d\d:?\d\d|Z)$")
 
 
 def _find(path: Path) -> list[Source]:

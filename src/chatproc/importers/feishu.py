@@ -13,13 +13,13 @@ from chatproc.importers.base import (
     Conversation,
     Format,
     Message,
-    Neighbours,
     Source,
     beginning,
     global_key,
 )
 from chatproc.importers.feishu_text import Body, body_of
 from chatproc.importers.pieces import glimpse
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import LARGEST_EXACT, identity, members, milliseconds, objects, string
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Outline:
                 if value.get("upper_message_id"):
                     inner.append(value)
         for value in inner:
-            self.forwards.setdefault(identity(value["upper_message_id"]) or "", []).append(value)
+            self.forwards.get(identity(value["upper_message_id"]) or "", []).append(value)
         self._judge(page, source, reading, found=found)
 
     def _learn_names(self, value: dict[str, Any]) -> None:

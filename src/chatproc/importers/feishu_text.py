@@ -5,11 +5,11 @@ A type or a tag that is not known keeps its words and is noted, never guessed in
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from chatproc.importers.pieces import loads
 from chatproc.importers.values import identity, members, objects, string, strings
 
 if TYPE_CHECKING:
@@ -39,11 +39,13 @@ def body_of(message: dict[str, Any]) -> Body:
     raw = members(message.get("body")).get("content")
     if kind == "merge_forward":
         return body
-    content = _content(raw)
+    content, mended = _content(raw)
     if content is None:
         body.text = string(raw)
         body.notes.append("a content that is no JSON object")
         return body
+    if mended is not None:
+        body.notes.append(f"mended in its content: {mended}")
     listed = objects(message.get("mentions"))
     people = {string(mention.get("key")): mention for mention in listed}
     words = _KINDS.get(kind)
@@ -57,12 +59,14 @@ def body_of(message: dict[str, Any]) -> Body:
     return body
 
 
-def _content(raw: object) -> dict[str, Any] | None:
+def _content(raw: object) -> tuple[dict[str, Any] | None, str | None]:
+    """The object in a body's text, and what had to be mended in it."""
+    if not isinstance(raw, str):
+        return (raw if isinstance(raw, dict) else None), None
     try:
-        value = json.loads(raw, strict=False) if isinstance(raw, str) else raw
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+        return loads(raw.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None, None
 
 
 def _mentions(text: str, people: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,12 +18,12 @@ from chatproc.importers.base import (
     Conversation,
     Format,
     Message,
-    Neighbours,
     Source,
     beginning,
     global_key,
 )
 from chatproc.importers.pieces import glimpse
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import (
     LARGEST_EXACT,
     exact_milliseconds,
@@ -352,7 +352,7 @@ def _read(source: Source, reading: Reading) -> Iterator[Message]:
             names=names,
         )
         if message is None:
-            if value.get("type") not in _SILENT:
+            if string(value.get("type")) not in _SILENT:
                 neighbours.lose_all()
             continue
         if message.state == "recalled":

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
 from chatproc.importers.archive import Folder, opened_archive
-from chatproc.importers.base import Conversation, Format, Message, Neighbours, Source, message_key
+from chatproc.importers.base import Conversation, Format, Message, Source, message_key
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.slack_text import attachment_text, block_text, mentions, plain_text
 from chatproc.importers.values import LARGEST_EXACT, identity, members, objects, string, whole
 
@@ -38,10 +39,9 @@ _OTHER_LISTS = frozenset({"integration_logs.json", "canvases.json", "file_conver
 _DAY = re.compile(r"[^/]+/\d{4}-\d\d-\d\d\.json")
 _TS = re.compile(r"(\d{1,11})\.(\d{1,6})")
 
-# Subtypes that are messages of somebody; `None` is the plain message.
+# Subtypes that are messages of somebody.
 _MESSAGES = frozenset(
     {
-        None,
         "bot_message",
         "slackbot_response",
         "me_message",
@@ -232,9 +232,9 @@ class _Event:
             return self._withdrawn(ts)
         message = self._begun(ts, sent_at, {"subtype": subtype} if subtype else {})
         self._add_sender(message, value)
-        if isinstance(subtype, str) and subtype.startswith(_NOTICES):
+        if string(subtype).startswith(_NOTICES):
             message.kind = "system"
-        elif subtype is not None and subtype not in _MESSAGES:
+        elif subtype is not None and string(subtype) not in _MESSAGES:
             self.origin.note("an unknown subtype of message")
         self._add_revision(message, value)
         self._add_content(message, value)

@@ -19,13 +19,13 @@ from chatproc.importers.base import (
     Conversation,
     Format,
     Message,
-    Neighbours,
     Occurrences,
     Source,
     beginning,
     message_key,
 )
 from chatproc.importers.pieces import glimpse
+from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole
 
 if TYPE_CHECKING:
@@ -401,7 +401,7 @@ class _WeFlow:
             message.kind, message.role = "system", "system"
         else:
             self._add_sender(message, value)
-        self._add_content(message, value, kind, origin)
+        transcript = self._add_content(message, value, kind, origin)
         answered = identity(value.get("replyToMessageId"))
         if answered is not None:
             message.reply_to = message_key(self.conversation, answered)
@@ -409,6 +409,9 @@ class _WeFlow:
             message.key = message_key(self.conversation, message.message_id)
         else:
             message.key = self.occurrences.key(message)
+        if transcript:
+            # The same message is in another export without it: what says more is the later revision.
+            message.text, message.revision = f"{message.text} {transcript}", 1
         return message
 
     def _add_sender(self, message: Message, value: dict[str, Any]) -> None:
@@ -422,7 +425,8 @@ class _WeFlow:
         elif message.sender_id is None and message.sender_name is None:
             message.role = "unknown"
 
-    def _add_content(self, message: Message, value: dict[str, Any], kind: str, origin: Origin) -> None:
+    def _add_content(self, message: Message, value: dict[str, Any], kind: str, origin: Origin) -> str:
+        """Add text and files; what a spoken message says comes back, since not every export has it."""
         content = value.get("content")
         said = content if isinstance(content, str) else ""
         if content is not None and not isinstance(content, str):
@@ -436,24 +440,21 @@ class _WeFlow:
             message.text, message.mentions = said, wechat_mentions(said)
             if not kind or kind.startswith(_WEFLOW_UNKNOWN):
                 origin.note("an unknown type of message")
-            return
+            return ""
         message.text = f"[{word}]"
         place = "" if said.startswith("[") or "\n" in said else said.strip().replace("\\", "/")
         if word == "语音" and not _SOUND.search(place):
+            self._add_file(message, "", None, origin)
             transcript = said.removeprefix(_TRANSCRIPT).strip()
-            if transcript and not transcript.startswith("["):
-                # The same message is in another export without it: what says more is the later revision.
-                message.text, message.revision = f"[语音] {transcript}", 1
-            place = ""
-        title = place.rsplit("/", 1)[-1] or said.removeprefix("[文件]").strip()
-        message.attachments = [
-            origin.attach(
-                1,
-                places=[place] if place else [],
-                name=(title or None) if word == "文件" else None,
-                absent="not_exported",
-            )
-        ]
+            return "" if transcript.startswith("[") else transcript
+        name = place.rsplit("/", 1)[-1] or said.removeprefix("[文件]").strip()
+        self._add_file(message, place, (name or None) if word == "文件" else None, origin)
+        return ""
+
+    @staticmethod
+    def _add_file(message: Message, place: str, name: str | None, origin: Origin) -> None:
+        places = [place] if place else []
+        message.attachments = [origin.attach(1, places=places, name=name, absent="not_exported")]
 
 
 WEFLOW = Format(
