@@ -327,6 +327,25 @@ def test_values_of_strange_types_never_break_an_import(
     refused_or_read(form, export, tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    "strange", ["1e999", "-1e999", "9" * 400, "[" * 90 + "]" * 90, '{"a":' * 90 + "1" + "}" * 90]
+)
+@pytest.mark.parametrize(
+    ("form", "member"),
+    [("weflow", "localType"), ("chatlog", "type"), ("chatlab", "type"), ("discord", "type")],
+)
+def test_what_no_event_may_bear_is_kept_as_words(
+    form: str, member: str, strange: str, tmp_path: Path
+) -> None:
+    export = tmp_path / "export.json"
+    MAKERS[form](export, timed([(1, 1, "好")]))
+    document = json.loads(export.read_text("utf-8"))
+    (document["messages"] if isinstance(document, dict) else document)[0][member] = "HERE"
+    export.write_text(json.dumps(document).replace('"HERE"', strange))
+    plan = plan_events(lines_of(form, export, tmp_path / "out"))
+    assert plan.counts["accepted"] == 1
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_strange_days_never_break_a_slack_import(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)  # noqa: S311 - damage, no secrets

@@ -31,6 +31,7 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 SCHEMA = "chatproc.event/1"
 MAX_KEY_CHARS = 512
 SHOWN_CHARS = 200
+MAX_SOURCE_DEPTH = 24
 # Equal messages of one second stand close together; this bounds the memory for a file of any size.
 REMEMBERED_FINGERPRINTS = 200_000
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -543,8 +544,20 @@ def _event(message: Message, module: str) -> dict[str, Any]:
         link = {"predecessor": message.predecessor} if message.predecessor else {}
         event["sequence"] = {"index": message.index, **link}
     place = {"file": message.file, "line": message.line} if message.file else {}
-    event["source"] = {"module": module, **place, **message.source}
+    event["source"] = {"module": module, **place, **_storable(message.source, 0)}
     return event
+
+
+def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
+    """Foreign values for an event's provenance: what no event may bear (infinite, deep) as its words."""
+    if isinstance(value, (dict, list)):
+        if depth > MAX_SOURCE_DEPTH:
+            return str(value)[:SHOWN_CHARS]
+        if isinstance(value, list):
+            return [_storable(item, depth + 1) for item in value]
+        return {name: _storable(item, depth + 1) for name, item in value.items()}
+    bounded = not isinstance(value, (int, float)) or abs(value) < 1 << 63
+    return value if bounded else str(value)
 
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
