@@ -128,7 +128,7 @@ class _Part:
         for piece in walk:
             if piece.kind == "scalars":
                 counted = whole(glimpse(piece).get("messageCount"))
-            if piece.kind != "object":
+            if piece.kind in ("open", "scalars"):
                 continue
             count += 1
             value = self.reading.object_of(piece, self.file.name)

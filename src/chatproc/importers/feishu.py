@@ -61,7 +61,7 @@ def _read(source: Source, reading: Reading) -> Iterator[Message]:
     outline = _Outline(source, reading)
     neighbours = Neighbours()
     for piece in _walk(source, reading):
-        if piece.kind != "object":
+        if piece.kind in ("open", "scalars"):
             continue
         value = reading.object_of(piece, source.name)
         if value is not None and identity(value.get("upper_message_id")) is not None:

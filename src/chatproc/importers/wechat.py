@@ -278,7 +278,7 @@ def _read_chatlog(source: Source, reading: Reading) -> Iterator[Message]:
     neighbours = Neighbours()
     found = False
     for piece in reading.walk(source.files[0], source.name, objects=("[]",), watched=("",)):
-        if piece.kind != "object":
+        if piece.kind in ("open", "scalars"):
             _refuse_error(piece, source)
             continue
         found = True
