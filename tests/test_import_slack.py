@@ -393,3 +393,13 @@ def test_a_file_that_is_no_archive_is_refused(content: bytes, tmp_path: Path) ->
     assert not FORMATS["slack"].recognizes(path)
     with pytest.raises(ConfigError, match="not a zip archive"):
         read("slack", path, tmp_path / "out")
+
+
+def test_a_link_that_leads_out_of_a_folder_is_listed_and_never_followed(tmp_path: Path) -> None:
+    root = folder(tmp_path / "in", files_of(("general/2026-07-01", [said("1782871200.000001", "good")])))
+    outside = tmp_path / "outside.json"
+    outside.write_text(json.dumps([said("1782871200.000009", "bad")]))
+    (root / "general" / "2026-07-02.json").symlink_to(outside)
+    events, report = read("slack", root, tmp_path / "out")
+    assert [event["text"] for event in events] == ["good"]
+    assert reasons(report) == ["a link that leads out of the export"]

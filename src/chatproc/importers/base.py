@@ -455,8 +455,7 @@ def beginning(file: Path) -> bytes:
     """The first bytes of a file in UTF-8, enough to tell its format; none of what is no readable file."""
     try:
         with file.open("rb") as opened:
-            readable = as_utf8(opened)
-            return readable.read(CHUNK_BYTES) + readable.read(CHUNK_BYTES)
+            return as_utf8(opened).read(CHUNK_BYTES)
     except OSError:
         return b""
 

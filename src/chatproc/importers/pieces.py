@@ -87,10 +87,8 @@ class _Prefixed:
         self._file = file
 
     def read(self, size: int, /) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return self._file.read(size)
+        head, self._head = self._head, b""
+        return head + self._file.read(max(size - len(head), 0)) if head else self._file.read(size)
 
 
 class _Recoded:
