@@ -10,6 +10,7 @@ import pytest
 
 from chatproc.core import plan_events
 from chatproc.errors import ConfigError
+from chatproc.importers import FORMATS
 from chatproc.importers.base import Origin, declared_attachment
 from chatproc.importers.wechat import chatlog_message, wechat_mentions
 from tests.json_exports import SAMPLES, attachment, fields, read, reasons
@@ -79,6 +80,21 @@ def test_the_answer_of_the_api_reads_as_it_says(tmp_path: Path) -> None:
     # The API answers for a window of time: what stands beside what is not known.
     assert not any("sequence" in event for event in events)
     assert (report.messages, report.not_understood) == (7, ())
+
+
+def test_the_table_of_the_api_is_read_as_well_and_names_the_same_chat(tmp_path: Path) -> None:
+    table = SAMPLES / "wechat" / "chatlog.csv"
+    assert FORMATS["chatlog"].recognizes(table)
+    (event,), report = read("chatlog", table, tmp_path, timezone="Asia/Shanghai")
+    assert event["conversation"] == {"id": "1@chatroom", "name": "项目群", "type": "group"}
+    assert event["sender"] == {"id": "wxid_a", "name": "甲,乙", "role": "user"}
+    assert fields(event, "platform", "sent_at", "text") == (
+        "wechat",
+        SECOND,
+        '第一行\n2026-07-01 10:00:01,假,假,假,假,假\n"引号"',
+    )
+    assert event["source"]["module"] == "import/chatlog"
+    assert report.timezone_assumed
 
 
 def test_an_error_of_the_api_is_no_empty_chat(tmp_path: Path) -> None:

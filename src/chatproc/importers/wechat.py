@@ -27,6 +27,7 @@ from chatproc.importers.base import (
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole
+from chatproc.importers.wechat_csv import is_chatlog_csv, read_chatlog_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -255,26 +256,37 @@ def _joined_lines(*lines: str) -> str:
 
 
 def _find_chatlog(path: Path) -> list[Source]:
-    return _found(path, _recognizes_chatlog, "chatlog answer", "`talker`, `seq` and `isChatRoom`")
+    return _found(
+        path, _recognizes_chatlog, "chatlog answer", "`talker`, `seq`, `isChatRoom` or `TalkerName`"
+    )
 
 
 def _found(path: Path, recognizes: Callable[[Path], bool], what: str, marks: str) -> list[Source]:
     if path.is_file():
         return [Source(path.name, path.parent, (path,))]
-    found = [Source(file.name, path, (file,)) for file in sorted(path.glob("*.json")) if recognizes(file)]
+    found = [Source(file.name, path, (file,)) for file in _tables_and_json(path) if recognizes(file)]
     if not found:
-        raise ConfigError(f"no {what} here: looked for *.json with {marks}", where=str(path))
+        raise ConfigError(f"no {what} here: looked for files with {marks}", where=str(path))
     return found
+
+
+def _tables_and_json(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.json"), *folder.glob("*.csv")])
 
 
 def _recognizes_chatlog(path: Path) -> bool:
     if path.is_dir():
-        return any(map(_recognizes_chatlog, sorted(path.glob("*.json"))))
+        return any(map(_recognizes_chatlog, _tables_and_json(path)))
     head = beginning(path)
-    return all(mark in head for mark in (b'"talker"', b'"seq"', b'"isChatRoom"'))
+    return all(mark in head for mark in (b'"talker"', b'"seq"', b'"isChatRoom"')) or is_chatlog_csv(path)
 
 
 def _read_chatlog(source: Source, reading: Reading) -> Iterator[Message]:
+    read = read_chatlog_csv if is_chatlog_csv(source.files[0]) else _read_answer
+    return read(source, reading)
+
+
+def _read_answer(source: Source, reading: Reading) -> Iterator[Message]:
     neighbours = Neighbours()
     found = False
     for piece in reading.walk(source.files[0], source.name, objects=("[]",), watched=("",)):
@@ -309,7 +321,7 @@ CHATLOG = Format(
     "chatlog",
     _find_chatlog,
     _read_chatlog,
-    "a list with `talker`, `seq` and `isChatRoom`, saved from chatlog's API as JSON",
+    "what chatlog's API answers: JSON with `talker`, `seq` and `isChatRoom`, or CSV with `TalkerName`",
     _recognizes_chatlog,
 )
 
