@@ -12,7 +12,8 @@ from chatproc.core import plan_events
 from chatproc.errors import ConfigError
 from chatproc.importers import FORMATS
 from chatproc.importers.base import Origin, declared_attachment
-from chatproc.importers.wechat import chatlog_message, wechat_mentions
+from chatproc.importers.wechat import chatlog_message
+from chatproc.importers.wechat_words import wechat_mentions
 from tests.json_exports import SAMPLES, attachment, fields, read, reasons
 
 API = SAMPLES / "wechat" / "chatlog_api.json"

@@ -28,6 +28,7 @@ from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole
 from chatproc.importers.wechat_csv import is_chatlog_csv, read_chatlog_csv
+from chatproc.importers.wechat_words import APP_WORDS, wechat_mentions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,42 +40,13 @@ if TYPE_CHECKING:
 PLATFORM = "wechat"
 _ROOM = "@chatroom"
 _MAX_FORWARD_DEPTH = 8
-# WeChat ends a mention with a four-per-em space; without it an @ is only a character.
-_MENTION = re.compile(r"@([^@\u2005\n]{1,64})\u2005")
-_EVERYONE = {"所有人", "all", "All"}
 _SYSTEM_TYPES = {10000, 10002}
 _APP = 49
 # What stands for a message of a type; those with a file beside them, and those that are a tip.
 _WORDS = {3: "图片", 34: "语音", 42: "名片", 43: "视频", 47: "动画表情", 50: "通话"}
 _FILE_TYPES = {3: "image/jpeg", 34: None, 43: None}
 _APP_FILE, _APP_QUOTE, _APP_PAT = 6, 57, 62
-_APP_WORDS = {
-    1: "链接",
-    3: "音乐",
-    4: "链接",
-    5: "链接",
-    _APP_FILE: "文件",
-    8: "动画表情",
-    19: "聊天记录",
-    24: "笔记",
-    33: "小程序",
-    36: "小程序",
-    51: "视频号",
-    63: "视频号直播",
-    87: "群公告",
-    92: "音乐",
-    2000: "转账",
-    2001: "红包",
-    2003: "红包",
-}
 _RECORD_WORDS = {"2": "图片", "4": "视频", "8": "文件", "37": "动画表情"}
-
-
-def wechat_mentions(text: str) -> list[dict[str, Any]]:
-    """Those whom a text mentions, by the name in it: WeChat's exports keep no ids of them."""
-    names = dict.fromkeys(name.strip() for name in _MENTION.findall(text))
-    everyone: list[dict[str, Any]] = [{"all": True}] if _EVERYONE & set(names) else []
-    return everyone + [{"id": None, "name": name} for name in names if name and name not in _EVERYONE]
 
 
 def wechat_conversation(talker: str, name: str | None, account: str) -> Conversation:
@@ -190,10 +162,10 @@ def _add_app(message: Message, content: str, details: dict[str, Any], sub_kind: 
         message.attachments = [origin.attach(1, places=[], name=title or None, absent="not_exported")]
     elif isinstance(details.get("recordInfo"), dict):
         record = {"Title": title, "Desc": details.get("desc"), **members(details["recordInfo"])}
-        lines = _record_lines(record, _APP_WORDS.get(sub_kind, "分享"), title, depth=0)
+        lines = _record_lines(record, APP_WORDS.get(sub_kind, "分享"), title, depth=0)
         message.text = "\n".join(filter(None, [content, *lines]))
     else:
-        word = _APP_WORDS.get(sub_kind)
+        word = APP_WORDS.get(sub_kind)
         if word is None:
             origin.note("an unknown type of message")
         said = [content, title, string(details.get("desc")), string(details.get("url"))]
@@ -209,7 +181,7 @@ def _quoted(refer: object, *, depth: int) -> str:
     said = string(quoted.get("content"))
     if kind == _APP and sub_kind != _APP_QUOTE:
         title = string(members(quoted.get("contents")).get("title"))
-        said = _joined_lines(f"[{_APP_WORDS.get(sub_kind, '分享')}]", said or title).replace("\n", " ")
+        said = _joined_lines(f"[{APP_WORDS.get(sub_kind, '分享')}]", said or title).replace("\n", " ")
     elif kind in _WORDS and not said:
         said = f"[{_WORDS[kind]}]"
     return f"[引用] {said}" if said else "[引用]"

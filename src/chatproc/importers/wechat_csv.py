@@ -18,6 +18,8 @@ from chatproc.importers.base import Conversation, Format, Message, message_key
 from chatproc.importers.lines import first_lines, read_lines
 from chatproc.importers.moments import day_of, second_of_day
 from chatproc.importers.transcript import MAX_MESSAGE_CHARS, Stretch, find_files, recognizes_in
+from chatproc.importers.values import milliseconds
+from chatproc.importers.wechat_words import wechat_mentions
 from chatproc.importers.wechat_xml import readable_app, readable_attribute, readable_notice
 
 if TYPE_CHECKING:
@@ -32,15 +34,11 @@ _ONE_CHAT = ("消息ID", "类型", "发送人", "时间", "内容")
 _CHATLOG = ("Time", "SenderName", "Sender", "TalkerName", "Talker", "Content")
 _FIELD = re.compile(r'"((?:[^"]|"")*+)"([^,]*)|([^,]*)')
 _MOST_LINES = 5000
-# Seconds are below the first, milliseconds below the second, microseconds below the third.
-_UNITS = ((10**11, 1000), (10**14, 1), (10**17, 1 / 1000))
 _SERVER_ID = re.compile(r"\d{12,20}")
 _ID = re.compile(r"(?!0+$)\d{1,20}")
 _FOLDER = re.compile(r"(.*)\((wxid_\w+|gh_\w+|\d+@chatroom)\)")
 _ONE_CHAT_STEM = "_utf8"
 _AGAIN = re.compile(r"(?:_utf8)?(?:\s?\(\d{1,3}\))?$")
-_MENTION = re.compile(r"@([^@\u2005\n]{1,64})\u2005")
-_EVERYONE = frozenset({"所有人", "all", "All"})
 _RECALL = re.compile(
     r"(?P<name>.{0,100}?)(?:撤回了?(?:一条|一則)?(?:消息|訊息)|recalled a message)[。.]?", re.DOTALL
 )
@@ -199,7 +197,7 @@ class _Table:
     def put(self, message: Message) -> Message:
         """The message in its place."""
         if message.kind == "message":
-            message.mentions = _mentions(message.text)
+            message.mentions = wechat_mentions(message.text)
         name = message.conversation.id
         if name not in self.stretches:
             self.stretches[name] = Stretch(unbroken=self.reading.complete)
@@ -229,13 +227,9 @@ class _Table:
 
     def moment(self, number: str, written: str) -> int | None:
         """Milliseconds of a time as a number of unknown unit, else of one as it is written."""
-        try:
-            value = float(number)
-        except ValueError:
-            value = 0.0
-        for limit, factor in _UNITS:
-            if 0 < value < limit:
-                return round(value * factor)
+        counted = milliseconds(number)
+        if counted is not None:
+            return counted
         found = _WRITTEN.match(written)
         if found is None:
             return None
@@ -243,13 +237,6 @@ class _Table:
         day = day_of((year, month, date), "ymd", _EARLIEST)
         at = second_of_day(int(hour), int(minute), int(second or 0), "")
         return None if day is None or at is None else self.reading.clock_time(day, at)
-
-
-def _mentions(text: str) -> list[dict[str, object]]:
-    """Those whom a text mentions: WeChat ends a mention with a four-per-em space."""
-    names = dict.fromkeys(name.strip() for name in _MENTION.findall(text))
-    everyone: list[dict[str, object]] = [{"all": True}] if _EVERYONE & set(names) else []
-    return everyone + [{"id": None, "name": name} for name in names if name and name not in _EVERYONE]
 
 
 def _find(path: Path) -> list[Source]:

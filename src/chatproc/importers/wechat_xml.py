@@ -10,26 +10,9 @@ import html
 import re
 from dataclasses import dataclass
 
+from chatproc.importers.wechat_words import APP_WORDS
+
 _QUOTE, _FILE, _RECORD = 57, 6, 19
-_WORDS = {
-    1: "链接",
-    3: "音乐",
-    4: "链接",
-    5: "链接",
-    _FILE: "文件",
-    8: "动画表情",
-    _RECORD: "聊天记录",
-    24: "笔记",
-    33: "小程序",
-    36: "小程序",
-    51: "视频号",
-    63: "视频号直播",
-    87: "群公告",
-    92: "音乐",
-    2000: "转账",
-    2001: "红包",
-    2003: "红包",
-}
 _TAG = re.compile(r"<[^<>]*>")
 _ELEMENT = re.compile(r"\s*<[a-zA-Z?!]")
 
@@ -62,10 +45,12 @@ def readable_app(xml: str, sub_kind: int | None) -> App:
     """
     head, _, quoted = xml.partition("<refermsg>")
     kind = (
-        sub_kind if sub_kind in _WORDS or sub_kind == _QUOTE else _whole(_element(head, "type")) or sub_kind
+        sub_kind
+        if sub_kind in APP_WORDS or sub_kind == _QUOTE
+        else _whole(_element(head, "type")) or sub_kind
     )
     title, description, url = (_element(head, name) for name in ("title", "des", "url"))
-    word = _WORDS.get(kind or 0, "分享")
+    word = APP_WORDS.get(kind or 0, "分享")
     if kind == _QUOTE:
         text = title or "[引用]"
     else:
