@@ -7,8 +7,10 @@ _Watch: TypeAlias = Callable[[int, int], None] | None
 
 __all__ = [
     "DEBUG_BUILD",
+    "Connections",
     "Round",
     "__version__",
+    "connections",
     "history",
     "plan_events",
     "preview",
@@ -46,6 +48,51 @@ class Round:
     def retry(self, id: int, max_line_bytes: int) -> _Json: ...
     def discard(self, id: int) -> None: ...
 
+@final
+class Connections:
+    def __new__(cls, state: str | PathLike[str], now: int) -> Connections: ...
+    def close(self) -> None: ...
+    def states(self) -> list[_Json]: ...
+    def lease(
+        self,
+        toolkit: str,
+        id: str,
+        holder: str,
+        trigger: str,
+        now: int,
+        until: int,
+        gone: str | None = None,
+    ) -> _Json | None: ...
+    def lease_of(self, toolkit: str, id: str) -> _Json | None: ...
+    def renew(self, toolkit: str, id: str, run: int, holder: str, until: int) -> bool: ...
+    def reserve(
+        self, toolkit: str, id: str, run: int, holder: str, day: str, daily_requests: int
+    ) -> bool: ...
+    def page(
+        self,
+        toolkit: str,
+        id: str,
+        run: int,
+        holder: str,
+        lines: list[bytes],
+        cursor: Mapping[str, Any],
+        more: bool,
+        day: str,
+    ) -> _Json: ...
+    def record(
+        self, toolkit: str, id: str, run: int, holder: str, outcome: Mapping[str, Any], now: int
+    ) -> bool: ...
+    def ingest(
+        self,
+        toolkit: str,
+        id: str,
+        run: int,
+        holder: str,
+        input: Mapping[str, Any],
+        watch: _Watch = None,
+    ) -> _Json: ...
+
+def connections(state: str | PathLike[str]) -> list[_Json]: ...
 def plan_events(lines: Iterable[bytes], options: Mapping[str, Any]) -> _Json: ...
 def preview(
     state: str | PathLike[str],

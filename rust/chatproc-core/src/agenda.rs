@@ -14,7 +14,7 @@ use crate::event::FileFacts;
 use crate::event::{Event, Kind};
 use crate::fingerprint;
 use crate::plan::{self, Options, Pending, Waiting};
-use crate::revision::{Intake, Place};
+use crate::revision::{Intake, Nothing, Place, Spot};
 use crate::segment::alone_fits;
 use crate::store::ledger::{Candidate, Member};
 use crate::store::messages::{line, slim, stored_event, stored_facts};
@@ -27,6 +27,8 @@ pub struct Agenda {
     pub groups: Vec<GroupPlan>,
     /// Segments too long for any group.
     pub oversized: Vec<Candidate>,
+    /// Segments that are still talked in: pending, and left to a later round.
+    pub waiting: usize,
 }
 
 /// A group of the agenda.
@@ -82,7 +84,10 @@ pub struct SegmentView {
 
 /// Plans what is pending. Candidates are in the order of conversations and segments.
 #[must_use]
-pub fn agenda(candidates: Vec<Candidate>, options: &Options) -> Agenda {
+pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
+    let pending = candidates.len();
+    candidates.retain(|candidate| !options.is_lively(candidate.newest_at));
+    let lively = pending - candidates.len();
     let mut waiting: Vec<Waiting> = Vec::new();
     for (number, candidate) in candidates.iter().enumerate() {
         if waiting.last().is_none_or(|last| last.place != candidate.place) {
@@ -121,7 +126,7 @@ pub fn agenda(candidates: Vec<Candidate>, options: &Options) -> Agenda {
         })
         .collect();
     let oversized = planned.oversized.iter().filter_map(|&(_, number)| take(number)).collect();
-    Agenda { groups, oversized }
+    Agenda { groups, oversized, waiting: lively }
 }
 
 impl GroupPlan {
@@ -378,8 +383,8 @@ pub fn plan_lines<'l>(lines: impl Iterator<Item = &'l [u8]>, options: &Options) 
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         if !line.trim_ascii().is_empty() {
-            let spot = crate::revision::Spot { file: String::new(), line: number, offset: 0 };
-            intake.line(&crate::revision::Nothing, line, spot)?;
+            let spot = Spot::in_file(String::new(), number, 0);
+            intake.line(&Nothing, line, spot)?;
         }
     }
     let candidates = crate::store::ledger::pending(None, Some(&intake), options, &[0; 32])?;

@@ -44,6 +44,9 @@ pub enum Error {
     /// A task was changed by someone else, or its state forbids the change.
     #[error("{0}")]
     TaskConflict(String),
+    /// A run of a connection is no longer the one that may write.
+    #[error("{0}")]
+    LeaseLost(String),
     /// A submission rests on something that is not there.
     #[error("{0}")]
     Evidence(String),

@@ -1,7 +1,7 @@
 //! Batch files → lines: finding them, opening what is compressed, and never holding a line that is too
 //! long. Nothing is written here, and nothing of a line is understood.
 
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -162,37 +162,30 @@ impl Lines {
     ///
     /// Compressed files (`.gz`, `.zst`) are always read whole: what was accepted before is a repeat.
     pub fn open(path: &Path, before: Option<&Progress>, max_line_bytes: u64) -> Result<Self> {
-        let limit = usize::try_from(max_line_bytes).unwrap_or(usize::MAX);
-        let file = fs_err::File::open(path)?;
-        let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
-        let source: Box<dyn BufRead> = match suffix {
-            "gz" => Box::new(buffered(flate2::bufread::MultiGzDecoder::new(buffered(file)))),
-            "zst" => Box::new(buffered(zstd::Decoder::new(file)?)),
-            _ => return Self::resume(file, before, limit),
-        };
-        Ok(Self::at_start(source, limit))
-    }
-
-    fn at_start(source: Box<dyn BufRead>, limit: usize) -> Self {
-        Self { source, buffer: Vec::new(), limit, digest: Sha256::new(), offset: 0, number: 0 }
-    }
-
-    fn resume(mut file: fs_err::File, before: Option<&Progress>, limit: usize) -> Result<Self> {
-        if let Some(before) = before.filter(|before| before.consumed > 0) {
-            let mut digest = Sha256::new();
-            let read = io::copy(&mut (&mut file).take(before.consumed), &mut HashWriter(&mut digest))?;
-            if read == before.consumed && digest.clone().finalize()[..] == before.digest {
-                let (offset, number) = (before.consumed, before.lines);
-                return Ok(Self {
-                    digest,
-                    offset,
-                    number,
-                    ..Self::at_start(Box::new(buffered(file)), limit)
-                });
-            }
-            file.seek(SeekFrom::Start(0))?;
+        match before {
+            Some(before) if !is_compressed(path) => Self::again(path, before, max_line_bytes),
+            _ => Ok(Self::at_start(source_of(path)?, max_line_bytes)),
         }
-        Ok(Self::at_start(Box::new(buffered(file)), limit))
+    }
+
+    /// Opens any file where `before` left it, or at its start when it does not begin with what was read.
+    pub fn again(path: &Path, before: &Progress, max_line_bytes: u64) -> Result<Self> {
+        let mut source = source_of(path)?;
+        if before.consumed == 0 {
+            return Ok(Self::at_start(source, max_line_bytes));
+        }
+        let mut digest = Sha256::new();
+        let read = io::copy(&mut (&mut source).take(before.consumed), &mut HashWriter(&mut digest))?;
+        if read == before.consumed && digest.clone().finalize()[..] == before.digest {
+            let (offset, number) = (before.consumed, before.lines);
+            return Ok(Self { digest, offset, number, ..Self::at_start(source, max_line_bytes) });
+        }
+        Ok(Self::at_start(source_of(path)?, max_line_bytes))
+    }
+
+    fn at_start(source: Box<dyn BufRead>, max_line_bytes: u64) -> Self {
+        let limit = usize::try_from(max_line_bytes).unwrap_or(usize::MAX);
+        Self { source, buffer: Vec::new(), limit, digest: Sha256::new(), offset: 0, number: 0 }
     }
 
     /// The next line; none at the end. A whole line is done with once it was returned.
@@ -249,6 +242,21 @@ impl Lines {
             waiting,
         }
     }
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix == "gz" || suffix == "zst")
+}
+
+/// What a file holds, unpacked.
+fn source_of(path: &Path) -> Result<Box<dyn BufRead>> {
+    let file = fs_err::File::open(path)?;
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    Ok(match suffix {
+        "gz" => Box::new(buffered(flate2::bufread::MultiGzDecoder::new(buffered(file)))),
+        "zst" => Box::new(buffered(zstd::Decoder::new(file)?)),
+        _ => Box::new(buffered(file)),
+    })
 }
 
 /// A line without its line end, and at the file's start without a byte order mark.

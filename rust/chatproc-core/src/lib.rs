@@ -9,11 +9,14 @@
 //! 6. [`task`] and [`evidence`]: what comes back, checked and merged.
 //! 7. [`store`] and [`export`]: the state file, the outbox, the files that consumers read.
 //!
+//! [`round`] holds the store for this line; [`connections`] deliver into it beside.
+//!
 //! Pure modules (`json event revision segment budget plan fingerprint document task evidence`) know no
 //! file and no clock: time is an argument everywhere. The others do the effects and no thinking.
 
 pub mod agenda;
 pub mod budget;
+pub mod connections;
 pub mod document;
 pub mod error;
 pub mod event;

@@ -50,6 +50,10 @@ pub struct Options {
     pub batching: Batching,
     /// The rules' time zone, an IANA name.
     pub timezone: String,
+    /// Milliseconds since 1970; a segment with a message sent later waits until it is quiet.
+    pub quiet_before: Option<i64>,
+    /// The present, beside `quiet_before`: what is dated as far beyond it as that lies back does not wait.
+    pub now: Option<i64>,
 }
 
 impl Default for Options {
@@ -66,6 +70,8 @@ impl Default for Options {
             start_at: 0.0,
             batching: Batching::Auto,
             timezone: "Asia/Shanghai".to_owned(),
+            quiet_before: None,
+            now: None,
         }
     }
 }
@@ -93,6 +99,14 @@ impl Options {
     #[must_use]
     pub fn group_limit(&self) -> u64 {
         self.max_conversation_chars.min(self.max_input_chars.saturating_sub(budget::DOCUMENT))
+    }
+
+    /// Whether a segment whose newest message was sent at that time is still talked in.
+    #[must_use]
+    pub fn is_lively(&self, newest_at: i64) -> bool {
+        let Some(quiet_before) = self.quiet_before else { return false };
+        let ahead = self.now.map_or(i64::MAX, |now| now.saturating_add(now.saturating_sub(quiet_before)));
+        quiet_before < newest_at && newest_at <= ahead
     }
 
     /// What decides the segments.

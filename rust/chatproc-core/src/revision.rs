@@ -165,12 +165,28 @@ impl Known for Nothing {
 /// Where a line stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The batch file's path.
+    /// The batch file's path, or the connection's name.
     pub file: String,
-    /// From 1.
+    /// From 1; in pages, over all those of a run.
     pub line: u64,
-    /// Bytes before the line.
+    /// Bytes before the line; 0 in pages.
     pub offset: u64,
+    /// Whether the line stands there again when its source is read again.
+    lasting: bool,
+}
+
+impl Spot {
+    /// A line of a batch file.
+    #[must_use]
+    pub fn in_file(file: String, line: u64, offset: u64) -> Self {
+        Self { file, line, offset, lasting: true }
+    }
+
+    /// A line of a connection's page: another run may meet it under another number.
+    #[must_use]
+    pub fn in_page(connection: String, line: u64) -> Self {
+        Self { file: connection, line, offset: 0, lasting: false }
+    }
 }
 
 /// A refused line on its way to the quarantine.
@@ -186,6 +202,8 @@ pub struct Refused {
     pub explanation: String,
     /// What tells the line when it comes again.
     pub identity: [u8; 32],
+    /// Whether that is its event, wherever it stands.
+    pub of_event: bool,
     /// The event id it owns, when only its revision was refused.
     pub event: Option<EventKey>,
     /// The line itself; none of a line that was too long to hold.
@@ -235,6 +253,19 @@ pub struct Counts {
     pub quarantined: u64,
 }
 
+impl Counts {
+    /// What came since the counts were `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            lines: self.lines - before.lines,
+            accepted: self.accepted - before.accepted,
+            repeats: self.repeats - before.repeats,
+            quarantined: self.quarantined - before.quarantined,
+        }
+    }
+}
+
 /// A slice of lines taken in over what is known. Nothing is written until its owner does so.
 #[derive(Default)]
 pub struct Intake {
@@ -275,6 +306,11 @@ impl Intake {
             refused: taken.refused,
             names: taken.names,
         }
+    }
+
+    /// Forgets what was taken in since the counts were `before`.
+    pub fn rewind(&mut self, before: Counts) {
+        *self = Self { counts: before, ..Self::default() };
     }
 
     /// Takes in one line, without its newline. The line is not blank.
@@ -365,6 +401,7 @@ impl Intake {
             reason: refusal.reason,
             explanation: refusal.explanation,
             identity,
+            of_event: refusal.of_event,
             event,
             raw: raw.map(<[u8]>::to_vec),
         });
@@ -540,12 +577,14 @@ impl Touched {
     }
 }
 
-/// What tells a refused line when it comes again: an event wherever it stands, other bytes by their place.
+/// What tells a refused line when it comes again: an event wherever it stands, other bytes by their place,
+/// which in a page is the connection.
 fn identity_of(refusal: &Refusal, spot: &Spot) -> [u8; 32] {
     if refusal.of_event {
         return refusal.identity;
     }
-    fingerprint::sha256(&[&refusal.identity, &spot.line.to_le_bytes(), spot.file.as_bytes()])
+    let line: &[u8] = if spot.lasting { &spot.line.to_le_bytes() } else { &[] };
+    fingerprint::sha256(&[&refusal.identity, line, spot.file.as_bytes()])
 }
 
 fn link_of(event: &Event<'_>) -> Option<Link> {

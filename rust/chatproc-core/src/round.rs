@@ -1,9 +1,10 @@
 //! One round's hold on the store: lock, ingest, plan, commit, export, in the order in which its owner
 //! calls them. The model is called between them, never inside one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::plan::Options;
 use crate::store::commit::{self, Accepted, CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment};
 use crate::store::intake::{self, Ingested, Input, Retried, Watch};
 use crate::store::ledger::{self, Candidate, Member};
-use crate::store::messages::{find_conversation, slim};
+use crate::store::messages::{find_conversation, present, slim};
 use crate::store::quarantine;
 use crate::store::{Store, rounds, status};
 use crate::zone::Zone;
@@ -69,6 +70,8 @@ pub struct RoundPlan {
     pub pending: usize,
     /// Segments too long for any group.
     pub oversized: Vec<Value>,
+    /// Segments that are pending and still talked in; in no group.
+    pub waiting: usize,
 }
 
 /// A writer of rounds. Only one exists at a time for a store.
@@ -83,6 +86,8 @@ struct Planned {
     options: Options,
     settings: Settings,
     agenda: Agenda,
+    /// What was planned of the messages that are carried over a silence, by row.
+    carried: HashMap<i64, [u8; 32]>,
 }
 
 impl Round {
@@ -113,10 +118,15 @@ impl Round {
         options.check()?;
         Zone::named(&options.timezone)?;
         let settings_fp = settings.fingerprint(&options);
-        self.store.write(|transaction| ledger::refresh(transaction, &options, &settings_fp))?;
+        // In one: pages may come at any moment, and a plan is of segments that are stored.
+        let (agenda, carried) = self.store.write(|transaction| {
+            ledger::refresh(transaction, &options, &settings_fp)?;
+            let candidates = ledger::pending(Some(transaction), None, &options, &settings_fp)?;
+            let agenda = agenda(candidates, &options);
+            let carried = carried(transaction, &agenda, &options)?;
+            Ok((agenda, carried))
+        })?;
         let conn = self.store.conn();
-        let candidates = ledger::pending(Some(conn), None, &options, &settings_fp)?;
-        let agenda = agenda(candidates, &options);
         let shelf = Shelf { conn: Some(conn), fresh: None };
         let batches = agenda.round(&options);
         let places = || batches.iter().flatten();
@@ -128,8 +138,9 @@ impl Round {
                 .collect(),
             pending: agenda.groups.len(),
             oversized: shelf.all_oversized(&agenda, &options)?,
+            waiting: agenda.waiting,
         };
-        self.planned = Some(Planned { options, settings, agenda });
+        self.planned = Some(Planned { options, settings, agenda, carried });
         Ok(plan)
     }
 
@@ -151,9 +162,10 @@ impl Round {
         session: BTreeMap<String, i64>,
         now: i64,
     ) -> Result<Committed> {
-        let Planned { options, settings, agenda } = self.planned()?;
+        let planned = self.planned()?;
+        let Planned { options, settings, agenda, .. } = planned;
         let commit = GroupCommit {
-            group: self.group_ref(agenda.group(group)?, options.view().start_at)?,
+            group: self.group_ref(agenda.group(group)?, planned)?,
             outcome,
             settings: CommitSettings {
                 settings_fp: settings.fingerprint(options),
@@ -166,6 +178,7 @@ impl Round {
             now_ms: now,
             round: self.number,
             session,
+            start_at: options.view().start_at,
         };
         let path = self.store.path().to_owned();
         commit::commit_group(self.store.conn_mut(), &commit).map_err(|error| error.at(&path))
@@ -173,7 +186,7 @@ impl Round {
 
     /// Notes why a group could not be done; it stays pending.
     pub fn fail(&mut self, group: &str, reason: &str, now: i64) -> Result<()> {
-        let Planned { options, settings, agenda } = self.planned()?;
+        let Planned { options, settings, agenda, .. } = self.planned()?;
         let segments: Vec<(i64, [u8; 32])> = agenda
             .group(group)?
             .segments
@@ -210,10 +223,10 @@ impl Round {
         self.planned.as_ref().ok_or_else(|| Error::Invalid("the round has no plan yet".to_owned()))
     }
 
-    fn group_ref(&self, group: &GroupPlan, start_at: i64) -> Result<GroupRef> {
+    fn group_ref(&self, group: &GroupPlan, planned: &Planned) -> Result<GroupRef> {
         let conversation = find_conversation(self.store.conn(), &group.place)?
             .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
-        let segments = group.segments.iter().map(|segment| self.group_segment(segment, start_at));
+        let segments = group.segments.iter().map(|segment| self.group_segment(segment, planned));
         Ok(GroupRef {
             id: group.id.clone(),
             group_fp: group.group_fp,
@@ -222,15 +235,13 @@ impl Round {
         })
     }
 
-    fn group_segment(&self, segment: &Candidate, start_at: i64) -> Result<GroupSegment> {
+    fn group_segment(&self, segment: &Candidate, planned: &Planned) -> Result<GroupSegment> {
+        let start_at = planned.options.view().start_at;
+        let (members, carried) = (stored(&segment.members), stored(&segment.carried));
         let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
-        for (member, carried) in segment
-            .carried
-            .iter()
-            .map(|member| (member, true))
-            .chain(segment.members.iter().map(|member| (member, false)))
+        for (number, carried) in
+            carried.iter().map(|number| (number, true)).chain(members.iter().map(|number| (number, false)))
         {
-            let Member::Stored(number) = member else { continue };
             let (key, kind, sent_at) = slim(self.store.conn(), *number)?;
             match kind {
                 Kind::System => {}
@@ -238,14 +249,33 @@ impl Round {
                 Kind::Message => subject_keys.push(key),
             }
         }
+        let digest = |number: i64| planned.carried.get(&number).map(|digest| (number, *digest));
         Ok(GroupSegment {
             segment: segment.number.unwrap_or_default(),
             content_fp: segment.content_fp,
             subject_keys,
             history_keys,
+            carried: carried.into_iter().filter_map(digest).collect(),
+            members,
             continuity: segment.continuity.clone(),
         })
     }
+}
+
+fn stored(members: &[Member]) -> Vec<i64> {
+    let number = |member: &Member| match member {
+        Member::Stored(number) => Some(*number),
+        Member::Fresh(_) => None,
+    };
+    members.iter().filter_map(number).collect()
+}
+
+/// What the messages that the round's groups carry are known by.
+fn carried(conn: &Connection, agenda: &Agenda, options: &Options) -> Result<HashMap<i64, [u8; 32]>> {
+    let places = agenda.round(options).into_iter().flatten();
+    let segments = places.flat_map(|place| &agenda.groups[place].segments);
+    let numbers = segments.flat_map(|segment| stored(&segment.carried));
+    numbers.map(|number| Ok((number, present(conn, number)?.digest))).collect()
 }
 
 /// What a preview shows.

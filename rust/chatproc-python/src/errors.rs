@@ -41,7 +41,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::TaskConflict(_) => ("TaskConflict", None, "read the task again, then decide"),
         Error::Evidence(_) => ("EvidenceError", None, ""),
         Error::Config(_) => ("ConfigError", None, ""),
-        Error::NotFound(_) | Error::Invalid(_) => ("ChatprocError", None, ""),
+        Error::NotFound(_) | Error::Invalid(_) | Error::LeaseLost(_) => ("ChatprocError", None, ""),
     };
     let keywords = PyDict::new(py);
     keywords.set_item("where", place.map(|path| path.display().to_string()))?;

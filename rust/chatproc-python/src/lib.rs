@@ -3,6 +3,7 @@
 // PyO3 extracts owned values; a reference would only add a line.
 #![allow(clippy::needless_pass_by_value)]
 
+mod connections;
 mod errors;
 mod round;
 mod store;
@@ -36,6 +37,8 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
     module.add_class::<round::Round>()?;
+    module.add_class::<connections::Connections>()?;
+    module.add_function(wrap_pyfunction!(connections::states, module)?)?;
     module.add_function(wrap_pyfunction!(plan_events, module)?)?;
     module.add_function(wrap_pyfunction!(round::preview, module)?)?;
     module.add_function(wrap_pyfunction!(store::status, module)?)?;

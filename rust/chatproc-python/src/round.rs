@@ -15,7 +15,7 @@ use crate::errors::{extract, give, raised};
 
 /// What to read, as Python gives it.
 #[derive(Deserialize)]
-struct InputArguments {
+pub struct InputArguments {
     paths: Vec<String>,
     max_line_bytes: u64,
     settle_ms: i64,
@@ -32,7 +32,7 @@ impl From<InputArguments> for Input {
 }
 
 /// Tells a Python callable of progress; what it raises, and Ctrl-C, stops the work.
-fn told<'a>(
+pub fn told<'a>(
     watch: Option<&'a Py<PyAny>>,
     failure: &'a mut Option<PyErr>,
 ) -> impl FnMut(u64, u64) -> Result<()> + 'a {

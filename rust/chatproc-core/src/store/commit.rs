@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ledger;
+use super::messages;
 use super::search;
 use super::sources::{self, Citable};
 use super::tasks::{self, Author, Stored};
 use crate::error::{Error, Result};
+use crate::event::Kind;
 use crate::failpoint;
 use crate::fingerprint;
 use crate::task::{
@@ -45,6 +47,10 @@ pub struct GroupSegment {
     pub subject_keys: Vec<String>,
     /// Keys of what was shown as history, carried messages among them.
     pub history_keys: Vec<String>,
+    /// Rows of its messages, in order, system notices among them.
+    pub members: Vec<i64>,
+    /// Rows of the carried messages, with their part of a fingerprint then.
+    pub carried: Vec<(i64, [u8; 32])>,
     /// The contract's word.
     pub continuity: String,
 }
@@ -103,6 +109,8 @@ pub struct GroupCommit {
     pub round: i64,
     /// Revisions that earlier groups of the same session made, by task id: no one else's change.
     pub session: BTreeMap<String, i64>,
+    /// Milliseconds since 1970; messages sent before are history.
+    pub start_at: i64,
 }
 
 /// What a commit did to a task.
@@ -128,12 +136,13 @@ pub struct Committed {
 }
 
 /// Commits a group. [`Error::Evidence`]: the submission rests on what is not there.
-/// [`Error::TaskConflict`]: a task was changed since it was shown. Either way nothing is written.
+/// [`Error::TaskConflict`]: a task or a message was changed since it was shown. Either way nothing is written.
 pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Committed> {
     let zone = Zone::named(&commit.settings.timezone)?;
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = add_commit(&tx, commit)?;
     let writing = Writing { tx: &tx, commit, zone: &zone, number };
+    writing.check_messages()?;
     writing.check_drafts()?;
     writing.finish_segments()?;
     writing.add_receipts()?;
@@ -175,6 +184,39 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    /// The messages must still be those that were planned: a connection's page may have edited, recalled or
+    /// moved one. Further messages are no change of these, whatever they extend.
+    fn check_messages(&self) -> Result<()> {
+        for segment in &self.commit.group.segments {
+            if self.content_now(segment)? != Some(segment.content_fp) || !self.carries_the_same(segment)? {
+                return Err(Error::TaskConflict("messages changed while the model read them".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The fingerprint of a segment's messages as they are; none once one went to another conversation.
+    fn content_now(&self, segment: &GroupSegment) -> Result<Option<[u8; 32]>> {
+        let now = segment.members.iter().map(|&message| messages::present(self.tx, message));
+        let now = now.collect::<Result<Vec<_>>>()?;
+        if now.iter().any(|message| message.conversation != self.commit.group.conversation) {
+            return Ok(None);
+        }
+        let sent = now.iter().filter(|message| message.kind == Kind::Message);
+        let marks = sent.map(|message| (&message.digest, message.sent_at >= self.commit.start_at));
+        Ok(Some(fingerprint::content_fp(&segment.continuity, marks)))
+    }
+
+    fn carries_the_same(&self, segment: &GroupSegment) -> Result<bool> {
+        for (message, digest) in &segment.carried {
+            let now = messages::present(self.tx, *message)?;
+            if now.digest != *digest || now.conversation != self.commit.group.conversation {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn check_drafts(&self) -> Result<()> {
         let mut updated = HashSet::new();
         for (position, draft) in self.commit.outcome.tasks.iter().enumerate() {

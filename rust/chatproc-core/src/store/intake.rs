@@ -79,6 +79,9 @@ pub struct Ingested {
 /// Told after each slice how many bytes were read, and of how many; an error stops the reading there.
 pub type Watch<'w> = &'w mut dyn FnMut(u64, u64) -> Result<()>;
 
+/// Told in the transaction of each slice what it counts.
+pub(crate) type Beside<'b> = &'b mut dyn FnMut(&Transaction<'_>, &Counts) -> Result<()>;
+
 /// A file as the store remembers it.
 struct FileRow {
     number: i64,
@@ -96,10 +99,20 @@ struct Batch {
 
 /// Reads all that is new into the store.
 pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
+    ingest_beside(store, input, &mut |_, _| Ok(()), watch)
+}
+
+/// Reads all that is new into the store; `beside` writes what belongs to each slice in its transaction.
+pub(crate) fn ingest_beside(
+    store: &mut Store,
+    input: &Input,
+    beside: Beside<'_>,
+    watch: Watch<'_>,
+) -> Result<Ingested> {
     let (batches, unreadable) = changed(Some(store.conn()), input)?;
     let mut intake = Intake::default();
     let mut report = read_all(&batches, input, watch, |batch, watch| {
-        read_into_store(store, batch, input, &mut intake, watch)
+        read_into_store(store, batch, input, &mut intake, beside, watch)
     })?;
     report.counts = intake.counts;
     report.unreadable.extend(unreadable);
@@ -193,11 +206,15 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<(Vec<Batch>, Vec<
 }
 
 /// Reads a file slice by slice; true when its last line waits for its end.
+///
+/// A slice is read over a snapshot, so that others can write meanwhile. If they delivered something, what
+/// was read rests on what is no longer so: it is read again, now with the store to itself.
 fn read_into_store(
     store: &mut Store,
     batch: &Batch,
     input: &Input,
     intake: &mut Intake,
+    beside: Beside<'_>,
     watch: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<bool> {
     let before = batch.row.as_ref().map(|row| &row.progress);
@@ -205,35 +222,42 @@ fn read_into_store(
     let mut file = batch.row.as_ref().map(|row| row.number);
     let start = lines.offset;
     loop {
-        // One snapshot for the slice: a lock for every look-up would cost more than the look-ups.
+        let (begin, before) = (lines.progress(false), intake.counts);
         let snapshot = store.conn().unchecked_transaction()?;
-        let slice = read_slice(&Stored(&snapshot), &mut lines, batch, input, intake);
+        let seen = super::deliveries(&snapshot)?;
+        let mut slice = read_slice(&Stored(&snapshot), &mut lines, batch, input, intake);
         snapshot.finish()?;
-        // What was read before a fault counts, but not how far: the file is read again.
-        let (end, fault) = match slice {
-            Ok(end) => (end, None),
-            Err(fault) => (End::Open { waiting: false }, Some(fault)),
-        };
         crate::failpoint::hit("ingest.slice");
-        let done = matches!(end, End::Open { .. });
-        let waiting = matches!(end, End::Open { waiting: true });
-        let stat = if done && fault.is_none() { batch.stat } else { Stat { size: 0, mtime_ns: -1 } };
-        let progress = lines.progress(waiting);
         file = Some(store.write(|transaction| {
+            if super::deliveries(transaction)? != seen {
+                intake.rewind(before);
+                lines = Lines::again(&batch.path, &begin, input.max_line_bytes)?;
+                slice = read_slice(&Stored(transaction), &mut lines, batch, input, intake);
+            }
+            let (stat, progress) = standing(batch, &lines, &slice);
             let number = write_file(transaction, file, &batch.name, stat, &progress)?;
             write_slice(transaction, intake, Some(number))?;
+            beside(transaction, &intake.counts.since(&before))?;
             crate::failpoint::hit("ingest.commit");
             Ok(number)
         })?);
         crate::failpoint::hit("ingest.committed");
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
+        let end = slice?;
         watch(lines.offset.saturating_sub(start))?;
-        if done {
+        if let End::Open { waiting } = end {
             return Ok(waiting);
         }
     }
+}
+
+/// How a file is remembered after a slice. What was read before a fault counts, but not how far: like a file
+/// that goes on, it is looked at again.
+fn standing(batch: &Batch, lines: &Lines, slice: &Result<End>) -> (Stat, Progress) {
+    let (stat, waiting) = match slice {
+        Ok(End::Open { waiting }) => (batch.stat, *waiting),
+        Ok(End::Full) | Err(_) => (Stat { size: 0, mtime_ns: -1 }, false),
+    };
+    (stat, lines.progress(waiting))
 }
 
 fn read_into_memory(
@@ -278,7 +302,7 @@ fn read_slice(
     let (first_line, first_byte) = (lines.number, lines.offset);
     loop {
         let (offset, number) = (lines.offset, lines.number + 1);
-        let spot = || Spot { file: batch.name.clone(), line: number, offset };
+        let spot = || Spot::in_file(batch.name.clone(), number, offset);
         match lines.next_line()? {
             None => return Ok(End::Open { waiting: false }),
             Some(Line::Whole(line)) => {
@@ -344,11 +368,14 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
         }
     };
     store.write(|transaction| {
+        let sql = "SELECT identity FROM quarantine WHERE id = ?1";
+        let identity: [u8; 32] = transaction.query_row(sql, [id], |row| row.get(0))?;
         // Set aside first, so that the line does not meet itself as one that was refused.
         transaction
             .execute("UPDATE quarantine SET identity = zeroblob(32), event = NULL WHERE id = ?1", [id])?;
+        super::delivered(transaction)?;
         let mut intake = Intake::default();
-        let spot = Spot { file: line.file, line: line.line, offset: line.offset };
+        let spot = Spot::in_file(line.file, line.line, line.offset);
         let verdict = intake.line(&Stored(transaction), &raw, spot)?;
         if verdict == Verdict::Refused {
             let refused = intake.refused.remove(0);
@@ -356,7 +383,9 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
                 "UPDATE quarantine SET identity = ?2, event = ?3, reason = ?4, explanation = ?5, raw = ?6
                        WHERE id = ?1";
             let reason = refused.reason.as_str().to_owned();
-            let row = params![id, refused.identity, refused.event, reason, refused.explanation, refused.raw];
+            // What is no event stays known by where it stood.
+            let identity = if refused.of_event { refused.identity } else { identity };
+            let row = params![id, identity, refused.event, reason, refused.explanation, refused.raw];
             transaction.execute(sql, row)?;
             let explanation = Some(refused.explanation);
             return Ok(Retried { id, outcome: "refused", reason: Some(reason), explanation });

@@ -43,6 +43,8 @@ pub struct Candidate {
     pub files: u64,
     /// When its first subject message was sent.
     pub subject_at: i64,
+    /// When its newest message was sent.
+    pub newest_at: i64,
     /// Its messages, in order, system notices among them.
     pub members: Vec<Member>,
     /// Messages shown before them as history.
@@ -473,6 +475,7 @@ fn fresh_candidates(
             sent: segment.sent,
             files: segment.files,
             subject_at,
+            newest_at: segment.newest_at,
             members: members(&segment.members),
             carried: members(&segment.carried),
             order: (first.sent_at, first.index, first.key.clone()),
@@ -511,6 +514,7 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
             sent: unsigned("sent")?,
             files: unsigned("files")?,
             subject_at: row.get("subject_at")?,
+            newest_at: row.get("newest_at")?,
             members: members("members")?,
             carried: members("carried")?,
             order: (row.get("first_at")?, row.get("first_position")?, row.get("first_key")?),

@@ -239,6 +239,9 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
         let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
         transaction.prepare_cached(sql)?.execute([conversation])?;
     }
+    if !accepted.is_empty() || !slice.refused.is_empty() {
+        super::delivered(transaction)?;
+    }
     super::count(transaction, "events", accepted.len() as u64)?;
     super::count(transaction, "messages", added)
 }
@@ -364,6 +367,28 @@ pub struct StoredLine {
 pub fn line(conn: &Connection, message: i64) -> Result<StoredLine> {
     let mut query = conn.prepare_cached("SELECT raw, merged FROM messages WHERE message = ?1")?;
     Ok(query.query_row([message], |row| Ok(StoredLine { raw: row.get(0)?, merged: row.get(1)? }))?)
+}
+
+/// What of a message decides whether it is still the one that was planned.
+pub struct Present {
+    /// Its conversation.
+    pub conversation: i64,
+    /// Message or system notice.
+    pub kind: Kind,
+    /// Milliseconds since 1970.
+    pub sent_at: i64,
+    /// Its part of a fingerprint.
+    pub digest: [u8; 32],
+}
+
+/// A stored message as it is now, by its row.
+pub fn present(conn: &Connection, message: i64) -> Result<Present> {
+    let sql = "SELECT conversation, kind, sent_at, digest FROM messages WHERE message = ?1";
+    let present = conn.prepare_cached(sql)?.query_row([message], |row| {
+        let kind = kind_of(row.get(1)?);
+        Ok(Present { conversation: row.get(0)?, kind, sent_at: row.get(2)?, digest: row.get(3)? })
+    });
+    Ok(present?)
 }
 
 /// Key, kind and time of a stored message by its row.

@@ -4,10 +4,12 @@
 //! hold one across a model call.
 
 pub mod commit;
+pub mod connections;
 pub mod intake;
 pub mod ledger;
 pub mod messages;
 pub mod outbox;
+pub mod pages;
 pub mod quarantine;
 pub mod rounds;
 pub mod search;
@@ -28,13 +30,30 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i64 = 0x6368_6174;
 
 /// Named steps from one version of the store to the next, in order; append only.
-const MIGRATIONS: &[(&str, &str)] = &[("0001-start", include_str!("schema.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001-start", include_str!("schema.sql")),
+    ("0002-connections", include_str!("migrations/0002-connections.sql")),
+];
 
 /// Statements that a connection keeps prepared: all there are.
 const STATEMENTS: usize = 128;
 
+/// The key in `meta` under which transactions that deliver are counted.
+const DELIVERIES: &str = "deliveries";
+
 /// How long a writer waits for another one's short transaction.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// What there is of a store before it is opened for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No store.
+    Missing,
+    /// One that an older version wrote.
+    Older,
+    /// One that can be opened as it is, or is refused for what it is.
+    Current,
+}
 
 /// An open state file.
 #[derive(Debug)]
@@ -106,17 +125,23 @@ impl Store {
         Ok(Self { conn, path: path.to_owned() })
     }
 
+    /// Tells what opening for writing will have to do.
+    pub fn look(path: &Path) -> Result<Found> {
+        if is_missing(path)? {
+            return Ok(Found::Missing);
+        }
+        let version = || Self::connect_to_read(path)?.version();
+        let found = version().map_err(|error| error.at(path))?;
+        Ok(if found < version_of(MIGRATIONS) { Found::Older } else { Found::Current })
+    }
+
     /// Opens a state file for reading; none when there is no store yet.
     pub fn read(path: &Path) -> Result<Option<Self>> {
         if is_missing(path)? {
             return Ok(None);
         }
         let open = || -> Result<Option<Self>> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let conn = Connection::open_with_flags(path, flags)?;
-            conn.busy_timeout(BUSY)?;
-            steady(&conn)?;
-            let store = Self { conn, path: path.to_owned() };
+            let store = Self::connect_to_read(path)?;
             let found = store.version()?;
             let known = version_of(MIGRATIONS);
             if found == 0 {
@@ -131,6 +156,14 @@ impl Store {
             Ok(Some(store))
         };
         open().map_err(|error| error.at(path))
+    }
+
+    fn connect_to_read(path: &Path) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(path, flags)?;
+        conn.busy_timeout(BUSY)?;
+        steady(&conn)?;
+        Ok(Self { conn, path: path.to_owned() })
     }
 
     /// A store that holds nothing, in memory: what a reader sees where there is none yet.
@@ -285,6 +318,16 @@ pub(crate) fn count(conn: &Connection, key: &str, more: u64) -> Result<()> {
     let sql = "INSERT INTO meta VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = value + excluded.value";
     conn.prepare_cached(sql)?.execute(rusqlite::params![key, i64::try_from(more).unwrap_or(i64::MAX)])?;
     Ok(())
+}
+
+/// Notes that something was delivered, so that whoever read before can tell.
+pub(crate) fn delivered(conn: &Connection) -> Result<()> {
+    count(conn, DELIVERIES, 1)
+}
+
+/// A number that is another one after each transaction that delivered something.
+pub(crate) fn deliveries(conn: &Connection) -> Result<i64> {
+    Ok(meta(conn, DELIVERIES)?.unwrap_or_default())
 }
 
 #[cfg(test)]

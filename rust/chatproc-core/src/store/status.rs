@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::revision::{Place, Told};
-use crate::store::{meta, outbox, quarantine, rounds, tasks};
+use crate::store::{connections, meta, outbox, quarantine, rounds, tasks};
 
 /// A conversation's name and the delivery that told it.
 pub fn conversation_name(conn: &Connection, place: &Place) -> Result<Option<(Option<String>, Told)>> {
@@ -38,8 +38,17 @@ pub fn status(conn: &Connection) -> Result<Value> {
             "SELECT count(*) FROM segments WHERE status IN ('pending', 'failed')",
         )?,
         "last_round": rounds::last(conn)?,
-        "connections": [],
+        "connections": connections_without_cursor(conn)?,
     }))
+}
+
+/// Connections as they stand; what a cursor holds is its connector's own.
+fn connections_without_cursor(conn: &Connection) -> Result<Value> {
+    let mut states = json!(connections::states(conn)?);
+    for state in states.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        state.shift_remove("cursor");
+    }
+    Ok(states)
 }
 
 fn no_tasks() -> Map<String, Value> {

@@ -36,7 +36,7 @@ pub fn settings() -> Settings {
 pub fn intake_of<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> Intake {
     let mut intake = Intake::default();
     for (line, raw) in (1..).zip(lines) {
-        intake.line(&Nothing, raw, Spot { file: "memory".to_owned(), line, offset: 0 }).unwrap();
+        intake.line(&Nothing, raw, Spot::in_file("memory".to_owned(), line, 0)).unwrap();
     }
     intake
 }
