@@ -18,7 +18,7 @@ PURE = {
     "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task",
     "evidence",
 }  # fmt: skip
-EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda"}
+EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda", "connections"}
 TOUCH_CORE = {"__init__.py", "core.py", "pipeline.py", "errors.py", "schedule.py"}
 HEAVY = {"openai", "pydantic_ai", "fitz", "docx", "PIL", "rich", "xllamacpp", "httpx", "pydantic"}
 

@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CORE = ROOT / "rust" / "chatproc-core" / "src"
-FAIL_POINTS = sorted(
+ALL_FAIL_POINTS = sorted(
     set(re.findall(r'failpoint::hit\("([^"]+)"\)', "".join(file.read_text() for file in CORE.rglob("*.rs"))))
 )
+# Those of connections, which `once` never meets: rust/chatproc-core/tests/kills.rs.
+OF_CONNECTIONS = {"lease", "reserve", "page", "record"}
+FAIL_POINTS = [name for name in ALL_FAIL_POINTS if name.partition(".")[0] not in OF_CONNECTIONS]
 SEED = 20_261_129
 RANDOM_KILLS = 24
 MORE_RANDOM_KILLS = 2000
@@ -198,7 +201,8 @@ def days_of(point: str) -> list[int]:
 
 
 def test_the_fail_points_are_those_of_the_core() -> None:
-    assert {name.partition(".")[0] for name in FAIL_POINTS} == {"ingest", "commit", "export", "migrate"}
+    families = {name.partition(".")[0] for name in ALL_FAIL_POINTS}
+    assert families == {"ingest", "commit", "export", "migrate"} | OF_CONNECTIONS
 
 
 @pytest.mark.timeout(900)  # the first one waits until the extension is built

@@ -31,7 +31,7 @@ pub enum Error {
         /// Process, host and since when, as the holder wrote it.
         holder: String,
     },
-    /// The store was written by another version than this one can use.
+    /// The store was written by another version than this one can use, or read without bringing it up to date.
     #[error("the store has version {found}, this program knows {known}")]
     StoreVersion {
         /// The state file.

@@ -560,6 +560,29 @@ fn a_failed_group_stays_pending_with_its_reason_until_it_is_committed() {
 }
 
 #[test]
+fn a_segment_that_is_still_talked_in_waits_and_stays_pending() {
+    let project = Project::new();
+    project.write_lines("a.jsonl", &lines_of(&three_segments()));
+    project.ingest();
+    let all = project.plan(&Options::default()).0;
+    let newest = three_segments().iter().map(|delivery| delivery.sent_at).max().unwrap();
+    let planned = |quiet_before, now| {
+        let plan = project.plan(&Options { quiet_before, now, ..Options::default() }).0;
+        (plan.groups.iter().map(|group| group.segments.len()).sum::<usize>(), plan.waiting)
+    };
+    let count = all.groups.iter().map(|group| group.segments.len()).sum::<usize>();
+    assert_eq!(planned(None, None), (count, 0));
+    assert_eq!(planned(Some(newest), Some(newest + 5)), (count, 0), "nobody said anything since");
+    assert_eq!(planned(Some(newest - 1), None), (count - 1, 1));
+    assert_eq!(planned(Some(newest - 1), Some(newest + 9)), (count - 1, 1));
+    assert_eq!(planned(Some(0), None), (0, count));
+    // A message that is dated into the future is not talk of now, but for a clock that is a little fast.
+    assert_eq!(planned(Some(newest - 20), Some(newest - 10)), (count - 1, 1));
+    assert_eq!(planned(Some(newest - 20), Some(newest - 11)), (count, 0));
+    assert_eq!(project.status()["pending_segments"], count);
+}
+
+#[test]
 fn an_oversized_segment_is_listed_and_never_done() {
     let mut all = three_segments();
     all[5].text = "长".repeat(30_000);

@@ -188,6 +188,12 @@ pub fn lease_of(conn: &Connection, name: &Name) -> Result<Option<Lease>> {
 /// It is free when nobody has it, when its time is over, when its holder is known to be gone, and when
 /// it ends so late that the clock must have been set back since.
 pub fn lease(store: &mut Store, name: &Name, claim: &Claim<'_>) -> Result<Option<Leased>> {
+    if claim.until <= claim.now {
+        return Err(Error::Invalid(format!(
+            "a lease of {name} until {} is over at {}",
+            claim.until, claim.now
+        )));
+    }
     let leased = store.write(|transaction| {
         let sql = "INSERT INTO connections(toolkit, id) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
         transaction.prepare_cached(sql)?.execute([&name.toolkit, &name.id])?;

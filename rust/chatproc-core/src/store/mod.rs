@@ -334,42 +334,74 @@ pub(crate) fn deliveries(conn: &Connection) -> Result<i64> {
 mod tests {
     use super::*;
 
-    const TWO: &[(&str, &str)] = &[MIGRATIONS[0], ("0002-more", "CREATE TABLE more(x INTEGER) STRICT;")];
+    /// As older and newer versions of the program know the store.
+    const OLDER: &[(&str, &str)] = &[MIGRATIONS[0]];
+    const NEWER: &[(&str, &str)] =
+        &[MIGRATIONS[0], MIGRATIONS[1], ("0003-more", "CREATE TABLE more(x INTEGER) STRICT;")];
+
+    fn tables(store: &Store, name: &str) -> i64 {
+        let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
+        store.conn.query_row(sql, [name], |row| row.get(0)).unwrap()
+    }
 
     #[test]
     fn an_older_store_is_migrated_with_a_backup_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        drop(Store::open(&path, 1).unwrap());
-        let store = Store::open_with(&path, 7, TWO).unwrap();
+        let old = Store::open_with(&path, 1, OLDER).unwrap();
+        old.conn.execute("INSERT INTO rounds(started) VALUES(17)", []).unwrap();
+        drop(old);
+        assert_eq!(Store::look(&path).unwrap(), Found::Older);
+        let store = Store::open(&path, 7).unwrap();
         assert_eq!(store.version().unwrap(), 2);
-        store.conn.execute("INSERT INTO more VALUES(1)", []).unwrap();
-        let backup = Connection::open(folder.path().join("state.v1-7.bak")).unwrap();
-        let version: i64 = backup.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(version, 1);
+        assert_eq!(Store::look(&path).unwrap(), Found::Current);
+        assert_eq!(tables(&store, "sync_runs"), 1);
+        let backup = Store::connect_to_read(&folder.path().join("state.v1-7.bak")).unwrap();
+        assert_eq!((backup.version().unwrap(), tables(&backup, "sync_runs")), (1, 0));
+        for store in [&store, &backup] {
+            let started: i64 =
+                store.conn.query_row("SELECT started FROM rounds", [], |row| row.get(0)).unwrap();
+            assert_eq!(started, 17);
+        }
+        assert!(matches!(
+            Store::open_with(&path, 9, OLDER).unwrap_err(),
+            Error::StoreVersion { found: 2, known: 1, .. }
+        ));
+    }
+
+    #[test]
+    fn a_migrated_store_is_made_as_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (migrated, new) = (folder.path().join("migrated.db"), folder.path().join("new.db"));
+        drop(Store::open_with(&migrated, 1, OLDER).unwrap());
+        let schema = |path: &Path| -> Vec<(String, Option<String>)> {
+            let store = Store::open(path, 2).unwrap();
+            let mut query = store.conn.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
+            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            rows.collect::<rusqlite::Result<_>>().unwrap()
+        };
+        assert_eq!(schema(&migrated), schema(&new));
     }
 
     #[test]
     fn a_migration_that_fails_leaves_the_store_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        drop(Store::open(&path, 1).unwrap());
+        drop(Store::open_with(&path, 1, OLDER).unwrap());
         let bad = &[MIGRATIONS[0], ("0002-bad", "CREATE TABLE more(x INTEGER) STRICT; SELECT nonsense;")];
         assert!(Store::open_with(&path, 7, bad).is_err());
-        let store = Store::open(&path, 8).unwrap();
-        assert_eq!(store.version().unwrap(), 1);
-        let more = "SELECT count(*) FROM sqlite_schema WHERE name = 'more'";
-        assert_eq!(store.conn.query_row(more, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        let store = Store::open_with(&path, 8, OLDER).unwrap();
+        assert_eq!((store.version().unwrap(), tables(&store, "more")), (1, 0));
     }
 
     #[test]
     fn a_newer_store_is_refused_untouched_by_writer_and_reader() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        drop(Store::open_with(&path, 1, TWO).unwrap());
+        drop(Store::open_with(&path, 1, NEWER).unwrap());
         let before = fs_err::read(&path).unwrap();
         for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
-            assert!(matches!(error, Error::StoreVersion { found: 2, known: 1, .. }), "{error}");
+            assert!(matches!(error, Error::StoreVersion { found: 3, known: 2, .. }), "{error}");
         }
         assert_eq!(fs_err::read(&path).unwrap(), before);
     }

@@ -4,6 +4,7 @@
 #![allow(dead_code)] // each test crate uses its own part
 
 pub mod oracle;
+pub mod sync;
 pub mod world;
 
 use std::path::PathBuf;

@@ -267,16 +267,32 @@ fn a_refused_submission_writes_nothing_at_all() {
 }
 
 #[test]
-fn a_segment_that_changed_during_the_session_stays_pending() {
+fn a_message_that_changed_during_the_session_is_a_conflict_and_writes_nothing() {
     let mut world = World::new();
     let conversation = world.conversation("qq", "1");
+    let elsewhere = world.conversation("qq", "2");
     world.message(conversation, "m1", "a");
-    let mut shown = world.segment(&["m1"]);
+    world.message(conversation, "m2", "b");
+    let segment = world.segment(&["m1"]);
+    let shown = world.submission(&[segment], &[draft(&["m1"])]);
+    let conflict = |world: &mut World| {
+        let before = world.dump();
+        let refused = commit_group(&mut world.conn, &shown);
+        assert!(matches!(refused, Err(Error::TaskConflict(_))), "{refused:?}");
+        assert_eq!(world.dump(), before);
+    };
     world.edit("m1", "b");
-    shown.segment = world.segment(&["m1"]).segment;
-    world.commit(&[shown], &[draft(&["m1"])]).unwrap();
-    let status: String = world.conn.query_row("SELECT status FROM segments", [], |row| row.get(0)).unwrap();
-    assert_eq!(status, "pending");
+    conflict(&mut world);
+    world.edit("m1", "a");
+    world.conn.execute("UPDATE messages SET conversation = ?1 WHERE key = 'm1'", [elsewhere]).unwrap();
+    conflict(&mut world);
+    world.conn.execute("UPDATE messages SET conversation = ?1 WHERE key = 'm1'", [conversation]).unwrap();
+    let sent_later = "UPDATE messages SET kind = 1 - kind WHERE key = 'm1'";
+    world.conn.execute(sent_later, []).unwrap();
+    conflict(&mut world);
+    world.conn.execute(sent_later, []).unwrap();
+    world.edit("m2", "changed beside it");
+    commit_group(&mut world.conn, &shown).unwrap();
 }
 
 #[test]

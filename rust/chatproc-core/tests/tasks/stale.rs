@@ -51,10 +51,11 @@ fn a_task_that_the_latest_commit_of_one_segment_submitted_stays() {
 
 #[test]
 fn a_submission_that_changed_nothing_keeps_the_task_too() {
-    let (mut world, id, [first, second]) = two_segments();
+    let (mut world, id, _) = two_segments();
     world.edit("m1", "a");
     world.edit("m2", "b");
-    let again = world.commit(&[first, second.clone()], &[update(draft(&["m1", "m2"]), &id, 1)]).unwrap();
+    let now = [world.segment(&["m1"]), world.segment(&["m2"])];
+    let again = world.commit(&now, &[update(draft(&["m1", "m2"]), &id, 1)]).unwrap();
     assert!(!again.tasks[0].changed);
     assert_eq!(status(&world, &id), "open");
 }

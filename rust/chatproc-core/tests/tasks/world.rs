@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use chatproc_core::error::Result;
+use chatproc_core::fingerprint::content_fp;
 use chatproc_core::store::commit::{
     CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment, commit_group,
 };
@@ -64,10 +65,11 @@ impl World {
         });
         let sql = "INSERT INTO messages(key, conversation, segment, revision, kind, state, sent_at, sequenced, cost,
                      files, digest, content, collected_at, event_id, raw)
-                   VALUES (?1, ?2, NULL, 0, 0, 0, ?3, 0, 10, 1, x'00', x'00', ?4, ?1, ?5)";
+                   VALUES (?1, ?2, NULL, 0, 0, 0, ?3, 0, 10, 1, ?6, x'00', ?4, ?1, ?5)";
         let sent_at = SENT + count * 1000;
         let line = serde_json::to_vec(&line).unwrap();
-        self.conn.execute(sql, params![key, conversation, sent_at, sent_at + 60_000, line]).unwrap();
+        let content = digest(&format!("{key} {text}"));
+        self.conn.execute(sql, params![key, conversation, sent_at, sent_at + 60_000, line, content]).unwrap();
         self.conn.last_insert_rowid()
     }
 
@@ -75,15 +77,24 @@ impl World {
     pub fn segment(&self, keys: &[&str]) -> GroupSegment {
         let key_list = serde_json::to_string(keys).unwrap();
         let found = "FROM messages WHERE key IN (SELECT value FROM json_each(?1))";
-        let (conversation, members, content): (i64, String, String) = self
+        let mut query = self
             .conn
-            .query_row(
-                &format!("SELECT conversation, json_group_array(message), group_concat(key || state || hex(raw)) {found}"),
-                [&key_list],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )
+            .prepare(&format!(
+                "SELECT conversation, message, digest, sent_at >= ?2, kind {found} ORDER BY message"
+            ))
             .unwrap();
-        let content_fp = digest(&content);
+        let rows: Vec<(i64, i64, [u8; 32], bool, i64)> = query
+            .query_map(params![key_list, self.start_at()], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })
+            .unwrap()
+            .collect::<rusqlite::Result<_>>()
+            .unwrap();
+        let conversation = rows[0].0;
+        let numbers: Vec<i64> = rows.iter().map(|row| row.1).collect();
+        let members = serde_json::to_string(&numbers).unwrap();
+        let sent = rows.iter().filter(|row| row.4 == 0);
+        let content_fp = content_fp("proven", sent.map(|row| (&row.2, row.3)));
         self.conn
             .execute(
                 "DELETE FROM segments WHERE segment IN (SELECT segment FROM messages WHERE key IN (SELECT value FROM json_each(?1)))",
@@ -110,6 +121,8 @@ impl World {
             content_fp,
             subject_keys: keys.iter().map(|&key| key.to_owned()).collect(),
             history_keys: Vec::new(),
+            members: numbers,
+            carried: Vec::new(),
             continuity: "proven".to_owned(),
         }
     }
@@ -139,6 +152,7 @@ impl World {
             now_ms: NOW,
             round: 1,
             session: BTreeMap::new(),
+            start_at: self.start_at(),
         }
     }
 
@@ -163,9 +177,8 @@ impl World {
         let mut line: Value = serde_json::from_slice(&raw).unwrap();
         line["text"] = text.into();
         let raw = serde_json::to_vec(&line).unwrap();
-        self.conn
-            .execute("UPDATE messages SET raw = ?2, state = 1 WHERE key = ?1", params![key, raw])
-            .unwrap();
+        let sql = "UPDATE messages SET raw = ?2, state = 1, digest = ?3 WHERE key = ?1";
+        self.conn.execute(sql, params![key, raw, digest(&format!("{key} {text}"))]).unwrap();
     }
 
     pub fn task(&self, task_id: &str) -> TaskRow {
@@ -185,6 +198,10 @@ impl World {
     pub fn search(&self, query: Value) -> Page {
         let query: Query = serde_json::from_value(query).unwrap();
         search(&self.conn, &query, &self.zone).unwrap()
+    }
+
+    fn start_at(&self) -> i64 {
+        self.number("SELECT coalesce(max(value), 0) FROM meta WHERE key = ?1", "start_at")
     }
 
     pub fn number(&self, sql: &str, argument: &str) -> i64 {
