@@ -441,17 +441,29 @@ sys.exit(done[0])
 # ── another version's store ──────────────────────────────────────────────────────────────────────────
 
 
-def set_version(project: Project, version: int) -> None:
-    statement = f"PRAGMA user_version = {version}"
-    code = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])"
-    subprocess.run([sys.executable, "-c", code, str(project.state), statement], check=True)
+def in_store(project: Project, statements: str) -> str:
+    """Run statements in another process; gives what the last one of them answers."""
+    code = """if True:
+        import sqlite3, sys
+        state = sqlite3.connect(sys.argv[1], isolation_level=None)
+        for statement in sys.argv[2].split(";"):
+            rows = state.execute(statement).fetchall()
+        print(*rows[-1] if rows else "")
+    """
+    command = [sys.executable, "-c", code, str(project.state), statements]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def set_version(project: Project, version: str) -> None:
+    in_store(project, f"PRAGMA user_version = {version}")
 
 
 def test_a_newer_store_is_refused_untouched_by_writer_and_reader(
     worked: Project, server: ModelServer
 ) -> None:
     (task,) = worked.tasks()
-    set_version(worked, 99)
+    version = in_store(worked, "PRAGMA user_version")
+    set_version(worked, "99")
     worked.batch("b.jsonl", *chat("home", "交水费"))
     before = worked.state.read_bytes()
     asked = len(server.requests)
@@ -471,8 +483,23 @@ def test_a_newer_store_is_refused_untouched_by_writer_and_reader(
         assert "hint:" in done.err
     assert worked.state.read_bytes() == before
     assert len(server.requests) == asked
-    set_version(worked, 1)
+    set_version(worked, version)
     assert worked.once()["round"]["pending"] == 0
+
+
+def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(worked: Project) -> None:
+    tasks = worked.tasks()
+    version = in_store(worked, "PRAGMA user_version")
+    in_store(worked, "DROP TABLE connections; DROP TABLE sync_runs; PRAGMA user_version = 1")
+    told = worked.call("status", code=1)
+    assert "version 1" in told.err
+    assert "hint: run `chatproc once`" in told.err
+    worked.once()
+    assert in_store(worked, "PRAGMA user_version") == version
+    assert worked.tasks() == tasks
+    assert worked.status()["connections"] == []
+    (copy,) = worked.state.parent.glob("*.bak")
+    assert copy.name.startswith("state.v1-")
 
 
 # ── an interrupted round ─────────────────────────────────────────────────────────────────────────────

@@ -35,6 +35,11 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::Locked { path, .. } => {
             ("StateLockedError", Some(path), "wait until it is done, or stop that process")
         }
+        Error::StoreVersion { path, found, known } if (1..known).contains(&found) => (
+            "StoreVersionError",
+            Some(path),
+            "run `chatproc once`: it brings the store up to date and keeps a copy beside it",
+        ),
         Error::StoreVersion { path, .. } => {
             ("StoreVersionError", Some(path), "use the version of chatproc that wrote it, or a newer one")
         }
