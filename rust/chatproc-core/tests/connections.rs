@@ -12,7 +12,7 @@ use chatproc_core::lock::RoundLock;
 use chatproc_core::round::Round;
 use chatproc_core::store::Store;
 use chatproc_core::store::connections::{Claim, Name, Run};
-use common::sync::{DAY, LENGTH, Source, dump, source};
+use common::sync::{DAY, LENGTH, Source, dump, outcome, source};
 use common::world::{Delivery, chain, delivery};
 use common::{NOW, Project};
 use serde_json::{Value, json};
@@ -75,11 +75,34 @@ fn a_later_run_of_the_same_holder_is_not_the_earlier_one() {
 }
 
 #[test]
+fn a_decision_that_another_run_overtook_begins_none() {
+    let project = Project::new();
+    let mut one = source(&project.state(), "me");
+    let mut lease = |seen| {
+        let claim = Claim {
+            holder: "me",
+            trigger: "tick",
+            now: NOW,
+            until: NOW + LENGTH,
+            gone: None,
+            seen: Some(seen),
+        };
+        let leased = one.writer.lease(&one.name, &claim).unwrap();
+        leased.map(|leased| {
+            let run = Run { name: &one.name, number: leased.run, holder: "me" };
+            one.writer.record(&run, &outcome(json!({})), NOW).unwrap()
+        })
+    };
+    assert_eq!([lease(0), lease(0), lease(1), lease(1)], [Some(true), None, Some(true), None]);
+    assert_eq!(one.state().runs, 2);
+}
+
+#[test]
 fn a_lease_must_have_a_length() {
     let project = Project::new();
     let mut one = source(&project.state(), "me");
     one.begin();
-    let claim = Claim { holder: "another", trigger: "tick", now: NOW, until: NOW, gone: None };
+    let claim = Claim { holder: "another", trigger: "tick", now: NOW, until: NOW, gone: None, seen: None };
     assert!(matches!(one.writer.lease(&one.name, &claim), Err(Error::Invalid(_))));
 }
 
@@ -329,6 +352,19 @@ fn an_outcome_is_what_the_next_decision_rests_on() {
     assert_eq!(state.error_class.as_deref(), Some("auth"), "the last error is still to be seen");
     let last = state.last_run.unwrap();
     assert_eq!((last.outcome.as_deref(), last.error_class), (Some("paused"), None));
+}
+
+#[test]
+fn a_run_says_at_its_end_whether_its_source_has_more() {
+    let project = Project::new();
+    let mut one = source(&project.state(), "me");
+    for (told, wanted) in
+        [(json!(true), true), (Value::Null, true), (json!(false), false), (Value::Null, false)]
+    {
+        let run = one.begin();
+        one.record(run, json!({"more_pending": told}), NOW);
+        assert_eq!((one.state().more_pending, one.state().last_run.unwrap().more_pending), (wanted, wanted));
+    }
 }
 
 #[test]

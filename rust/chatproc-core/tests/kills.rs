@@ -62,7 +62,7 @@ fn sync(writer: &mut Connections, name: &Name, work: impl FnOnce(&mut Connection
     let holder = std::process::id().to_string();
     let held = writer.lease_of(name).unwrap().map(|lease| lease.holder);
     let gone = held.as_deref();
-    let claim = Claim { holder: &holder, trigger: "tick", now: NOW, until: NOW + LENGTH, gone };
+    let claim = Claim { holder: &holder, trigger: "tick", now: NOW, until: NOW + LENGTH, gone, seen: None };
     let leased = writer.lease(name, &claim).unwrap().unwrap();
     let place = leased.state.cursor.get("place").and_then(serde_json::Value::as_i64).unwrap_or_default();
     let run = Run { name, number: leased.run, holder: &holder };

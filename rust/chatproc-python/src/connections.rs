@@ -56,7 +56,7 @@ impl Connections {
         give(py, &states)
     }
 
-    #[pyo3(signature = (toolkit, id, holder, trigger, now, until, gone=None))]
+    #[pyo3(signature = (toolkit, id, holder, trigger, now, until, gone=None, seen=None))]
     fn lease<'py>(
         &self,
         py: Python<'py>,
@@ -67,8 +67,10 @@ impl Connections {
         now: i64,
         until: i64,
         gone: Option<&str>,
+        seen: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (name, claim) = (Name::new(toolkit, id), Claim { holder, trigger, now, until, gone });
+        let name = Name::new(toolkit, id);
+        let claim = Claim { holder, trigger, now, until, gone, seen };
         let leased = self.with(py, |connections| connections.lease(&name, &claim))?;
         give(py, &leased)
     }

@@ -117,6 +117,8 @@ pub struct Claim<'a> {
     pub until: i64,
     /// A holder that the caller knows to be gone: its lease is free.
     pub gone: Option<&'a str>,
+    /// How many runs the connection had when the caller decided on one more; none: whatever ran since.
+    pub seen: Option<i64>,
 }
 
 /// A run that holds its lease, as long as no other took it.
@@ -150,6 +152,9 @@ pub struct Outcome {
     pub error: Option<Fault>,
     /// Whether the source was read to where this run meant to go.
     pub last_success: bool,
+    /// Whether the source has more; none: as its last page said.
+    #[serde(default)]
+    pub more_pending: Option<bool>,
 }
 
 /// Why a run failed.
@@ -183,7 +188,7 @@ pub fn lease_of(conn: &Connection, name: &Name) -> Result<Option<Lease>> {
     Ok(state(conn, name)?.and_then(|state| state.lease))
 }
 
-/// Takes the lease for a new run if it is free; none while another run holds it.
+/// Takes the lease for a new run if it is free; none while another run holds it, or came first.
 ///
 /// It is free when nobody has it, when its time is over, when its holder is known to be gone, and when
 /// it ends so late that the clock must have been set back since.
@@ -197,7 +202,9 @@ pub fn lease(store: &mut Store, name: &Name, claim: &Claim<'_>) -> Result<Option
     let leased = store.write(|transaction| {
         let sql = "INSERT INTO connections(toolkit, id) VALUES(?1, ?2) ON CONFLICT DO NOTHING";
         transaction.prepare_cached(sql)?.execute([&name.toolkit, &name.id])?;
-        if lease_of(transaction, name)?.is_some_and(|held| held.binds(claim)) {
+        if lease_of(transaction, name)?.is_some_and(|held| held.binds(claim))
+            || ran_since(transaction, name, claim)?
+        {
             return Ok(None);
         }
         close_lost_run(transaction, name, claim.now)?;
@@ -206,6 +213,13 @@ pub fn lease(store: &mut Store, name: &Name, claim: &Claim<'_>) -> Result<Option
     })?;
     failpoint::hit("lease.committed");
     Ok(leased)
+}
+
+/// Whether another run came first, so that the decision for this one no longer holds.
+fn ran_since(transaction: &Transaction<'_>, name: &Name, claim: &Claim<'_>) -> Result<bool> {
+    let sql = "SELECT 1 FROM connections WHERE toolkit = ?1 AND id = ?2 AND runs <> ?3";
+    let row = params![name.toolkit, name.id, claim.seen];
+    Ok(transaction.prepare_cached(sql)?.exists(row)?)
 }
 
 impl Lease {
@@ -352,9 +366,9 @@ pub fn record(store: &mut Store, run: &Run<'_>, outcome: &Outcome, now: i64) -> 
 
 fn end_run(transaction: &Transaction<'_>, run: &Run<'_>, outcome: &Outcome, now: i64) -> Result<()> {
     let (class, text) = outcome.fault();
-    let sql =
-        "UPDATE sync_runs SET ended = ?2, outcome = ?3, error_class = ?4, error_text = ?5 WHERE run = ?1";
-    let row = params![run.number, now, outcome.outcome, class, text];
+    let sql = "UPDATE sync_runs SET ended = ?2, outcome = ?3, error_class = ?4, error_text = ?5,
+           more_pending = coalesce(?6, more_pending) WHERE run = ?1";
+    let row = params![run.number, now, outcome.outcome, class, text, outcome.more_pending];
     transaction.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
@@ -366,6 +380,7 @@ fn settle(transaction: &Transaction<'_>, name: &Name, outcome: &Outcome, now: i6
                  stopped_by = ?7, last_success_at = iif(?8, ?9, last_success_at),
                  error_at = iif(?10 IS NULL, error_at, ?9), error_text = iif(?10 IS NULL, error_text, ?11),
                  error_class = iif(?10 IS NULL, error_class, ?10),
+                 more_pending = coalesce(?12, more_pending),
                  lease_run = NULL, lease_holder = NULL, lease_until = NULL
                WHERE toolkit = ?1 AND id = ?2";
     transaction.prepare_cached(sql)?.execute(params![
@@ -380,6 +395,7 @@ fn settle(transaction: &Transaction<'_>, name: &Name, outcome: &Outcome, now: i6
         now,
         class,
         text,
+        outcome.more_pending,
     ])?;
     Ok(())
 }

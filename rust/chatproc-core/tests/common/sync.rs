@@ -41,7 +41,8 @@ impl Source {
     }
 
     pub fn lease_knowing(&mut self, now: i64, gone: Option<&str>) -> Option<Leased> {
-        let claim = Claim { holder: &self.holder, trigger: "tick", now, until: now + LENGTH, gone };
+        let claim =
+            Claim { holder: &self.holder, trigger: "tick", now, until: now + LENGTH, gone, seen: None };
         self.writer.lease(&self.name, &claim).unwrap()
     }
 
