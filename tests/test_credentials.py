@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatproc.config import Config, load_config
-from chatproc.credentials import _sendable, read_api_key
+from chatproc.credentials import _sendable, read_api_key, read_secret
 from chatproc.errors import CredentialError
 
 if TYPE_CHECKING:
@@ -186,3 +186,49 @@ def test_the_usual_spellings_of_dotenv_are_understood(root: Path, text: str, key
 def test_a_dotenv_without_the_key_is_said_to_be_without(root: Path, text: str) -> None:
     write_dotenv(root, text)
     assert f"{root / '.env'} (has no {VARIABLE})" in (refusal(configuration(root)).where or "")
+
+
+# ── secrets of connections ───────────────────────────────────────────────────────────────────────────
+
+
+def secret_of(root: Path, keys: str) -> str | None:
+    entry = f'[[connections]]\ntoolkit = "imap"\nid = "work"\nhost = "h"\nuser = "u"\n{keys}'
+    config = configuration(root, entry)
+    return read_secret(config, config.connections[0])
+
+
+def test_a_secret_is_looked_for_like_the_key_and_none_is_needed_where_none_is_configured(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert secret_of(root, "") is None
+    keys = 'secret_env = "MAIL_SECRET"\nsecret_file = "secrets/processor-api-key.txt"'
+    with pytest.raises(CredentialError, match="no secret found for imap/work") as raised:
+        secret_of(root, keys)
+    assert "MAIL_SECRET" in (raised.value.where or "")
+    assert "chmod 600" in (raised.value.hint or "")
+    write_key(root, b"from-file\n")
+    assert secret_of(root, keys) == "from-file"
+    write_dotenv(root, "MAIL_SECRET=from-dotenv\n")
+    assert secret_of(root, keys) == "from-dotenv"
+    monkeypatch.setenv("MAIL_SECRET", "from-variable")
+    assert secret_of(root, keys) == "from-variable"
+
+
+@pytest.mark.parametrize("secret", ["abcd efgh ijkl", "grüße", "密码 1", "à", '"quoted"'])
+def test_a_secret_may_hold_spaces_and_any_letter(root: Path, secret: str) -> None:
+    write_key(root, secret.encode() + b"\n")
+    assert secret_of(root, 'secret_file = "secrets/processor-api-key.txt"') == secret
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"), [(b"two\nlines", 0o600), (b"\xff\xfes\0e\0", 0o600), (b"secret", 0o640)]
+)
+def test_a_secret_that_is_no_line_or_open_to_others_is_refused_and_not_repeated(
+    root: Path, content: bytes, mode: int
+) -> None:
+    write_key(root, content, mode)
+    with pytest.raises(CredentialError) as raised:
+        secret_of(root, 'secret_file = "secrets/processor-api-key.txt"')
+    told = everything_about(raised.value)
+    assert "lines" not in told
+    assert "'secret'" not in told

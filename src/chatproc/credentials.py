@@ -1,4 +1,4 @@
-"""Where a key comes from: an environment variable, the project's `.env`, a key file, in this order.
+"""Where a key or secret comes from: an environment variable, the project's `.env`, a file, in this order.
 
 It reads anew at each call and keeps nothing. A key is only ever a return value: no exception, log line or
 repr of this module holds one, not even a part of one.
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from chatproc.errors import CredentialError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from chatproc.config import Config
+    from chatproc.config import Config, ConnectionConfig
 
 _LARGEST_FILE = 64 * 1024
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -41,31 +43,65 @@ def read_api_key(config: Config) -> str | None:
     """
     if not config.agent.wants_key:
         return None
-    variable, file, dotenv = config.agent.api_key_env, config.agent.api_key_file, config.root / ".env"
+    variable, file = config.agent.api_key_env, config.agent.api_key_file
+    return _read("the model endpoint", "key", variable, file, config.root / ".env", _sendable)
+
+
+def read_secret(config: Config, connection: ConnectionConfig) -> str | None:
+    """The password or token of a connection; looked for, and refused, like the model's key.
+
+    Args:
+        config: Says where the project's `.env` lies.
+        connection: Says which variable and which file.
+
+    Returns:
+        The secret without surrounding white space, or `None` where neither is configured.
+
+    Raises:
+        CredentialError: No secret was found, or what was found must not or cannot be used.
+
+    Example:
+        >>> password = read_secret(config, config.connections[0])  # doctest: +SKIP
+    """
+    variable, file = connection.secret_env, connection.secret_file
+    if not variable and file is None:
+        return None
+    name = f"{connection.toolkit}/{connection.id}"
+    return _read(name, "secret", variable, file, config.root / ".env", _one_line)
+
+
+def _read(  # noqa: PLR0913, PLR0917 - what it is, where it may lie, and what it must be
+    name: str,
+    kind: str,
+    variable: str,
+    file: Path | None,
+    dotenv: Path,
+    checked: Callable[[str, str], str],
+) -> str:
     looked_at = []
     if variable:
         place = f"environment variable {variable}"
         if key := os.environ.get(variable, "").strip():
-            return _sendable(key, place)
+            return checked(key, place)
         looked_at.append(f"{place} (not set)")
         key, absence = _from_dotenv(dotenv, variable)
         if key:
-            return _sendable(key, f"{variable} in {dotenv}")
+            return checked(key, f"{variable} in {dotenv}")
         looked_at.append(f"{dotenv} ({absence})")
     if file is not None:
         key, absence = _from_key_file(file)
         if key:
-            return _sendable(key, str(file))
+            return checked(key, str(file))
         looked_at.append(f"{file} ({absence})")
     raise CredentialError(
-        "no key found for the model endpoint",
+        f"no {kind} found for {name}",
         where="looked at " + "; ".join(looked_at),
-        hint=_remedy(variable, file),
+        hint=_remedy(kind, variable, file),
     )
 
 
-def _remedy(variable: str, file: Path | None) -> str:
-    into_file = f"write the key into {file} and `chmod 600 {shlex.quote(str(file))}`" if file else ""
+def _remedy(kind: str, variable: str, file: Path | None) -> str:
+    into_file = f"write the {kind} into {file} and `chmod 600 {shlex.quote(str(file))}`" if file else ""
     into_variable = f"set {variable}" if variable else ""
     return ", or ".join(way for way in (into_file, into_variable) if way)
 
@@ -103,7 +139,7 @@ def _from_key_file(file: Path) -> tuple[str, str]:
 
 
 def _read_small_file(file: Path, *, private: bool = False) -> str:
-    """A file's text, bytes above ASCII standing for themselves, so that no decoding error quotes a key."""
+    """A file's text; where it is no UTF-8, bytes above ASCII stand for themselves: no error quotes a key."""
     # Without O_NONBLOCK a FIFO in the file's place would hang the program.
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
@@ -119,7 +155,10 @@ def _read_small_file(file: Path, *, private: bool = False) -> str:
         content = opened.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         raise CredentialError("the file is too large to hold a key", where=str(file))
-    return content.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _why_not(error: OSError) -> str:
@@ -137,3 +176,14 @@ def _sendable(key: str, place: str) -> str:
             hint="copy the key again: one line of plain text (UTF-8, not UTF-16)",
         )
     return key
+
+
+def _one_line(secret: str, place: str) -> str:
+    """The secret, if it is one line of text; unlike a key it may hold spaces and any letter."""
+    if _CONTROL.search(secret):
+        raise CredentialError(
+            "the secret is not one line of text",
+            where=place,
+            hint="write it again: one line of UTF-8, no control characters",
+        )
+    return secret
