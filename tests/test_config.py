@@ -169,6 +169,8 @@ def test_a_key_of_another_table_is_told_where_it_belongs(tmp_path: Path) -> None
         ("input = 3", "input", "3", "a table"),
         ("connections = 3", "connections", "3", "a list"),
         ('[[connections]]\ntoolkit = "telex"\nid = "a"', "toolkit", "'telex'", "jsonl, imap"),
+        ('[[connections]]\ntoolkit = 3\nid = "a"', "toolkit", "3", "jsonl, imap"),
+        ("connections = [3]", "connections[0]", "3", "a table"),
         (JSONL + JSONL.replace("jsonl", "JSONL"), "id", "'a'", "once within jsonl"),
     ],
 )  # fmt: skip
@@ -184,6 +186,7 @@ def test_a_bad_value_is_refused_with_key_value_bound_and_file(
 def test_a_missing_key_of_a_connection_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, '[[connections]]\ntoolkit = "imap"\nid = "a"\nuser = "u"')
     assert error.what == "[[connections]] 1 (imap) `host` is missing"
+    assert refusal(tmp_path, '[[connections]]\nid = "a"').what == "[[connections]] 1 `toolkit` is missing"
 
 
 def test_toolkits_are_compared_lower_case_and_bare_number_ids_are_text(tmp_path: Path) -> None:

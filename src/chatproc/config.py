@@ -24,10 +24,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from chatproc.errors import ConfigError, MissingFileError
 
@@ -461,20 +463,6 @@ class OnebotConnection(ConnectionConfig):
     users: _Listed[_Id] = ()
 
 
-def _lower_toolkit(entry: object) -> object:
-    if isinstance(entry, dict) and isinstance(entry.get("toolkit"), str):
-        return {**entry, "toolkit": entry["toolkit"].lower()}
-    return entry
-
-
-AnyConnection = (
-    JsonlConnection
-    | ImapConnection
-    | MatrixConnection
-    | ChatlogConnection
-    | ChatlabConnection
-    | OnebotConnection
-)
 _CONNECTIONS: dict[str, type[ConnectionConfig]] = {
     "jsonl": JsonlConnection,
     "imap": ImapConnection,
@@ -483,9 +471,46 @@ _CONNECTIONS: dict[str, type[ConnectionConfig]] = {
     "chatlab": ChatlabConnection,
     "onebot": OnebotConnection,
 }
-_Connection = Annotated[
-    Annotated[AnyConnection, Field(discriminator="toolkit")], BeforeValidator(_lower_toolkit)
-]
+
+
+def _settings_of(name: str) -> type[ConnectionConfig] | None:
+    """The model that checks a toolkit's entries; only unknown names look at what else is installed."""
+    if name in _CONNECTIONS:
+        return _CONNECTIONS[name]
+    from chatproc.connectors import find
+
+    found = find(name)
+    return None if found is None else found.settings
+
+
+def _connection(entry: object, info: ValidationInfo) -> object:
+    """An entry, checked by the model of its toolkit; faults are told under the toolkit's name."""
+    if isinstance(entry, ConnectionConfig):
+        return entry
+    if not isinstance(entry, dict):
+        raise ValueError("a table")  # noqa: TRY004 - pydantic reads ValueError
+    if "toolkit" not in entry:
+        missing = InitErrorDetails(type="missing", loc=("toolkit",), input=entry)
+        raise ValidationError.from_exception_data("connection", [missing])
+    name = entry["toolkit"].lower() if isinstance(entry["toolkit"], str) else entry["toolkit"]
+    settings = _settings_of(name) if isinstance(name, str) else None
+    if settings is None:
+        from chatproc.connectors import names
+
+        raise _DisagreementError("toolkit", entry["toolkit"], f"one of {', '.join(names())}")
+    try:
+        return settings.model_validate({**entry, "toolkit": name}, context=info.context)
+    except ValidationError as error:
+        faults = [
+            InitErrorDetails(
+                type=fault["type"], loc=(name, *fault["loc"]), input=fault["input"], ctx=fault.get("ctx", {})
+            )
+            for fault in error.errors(include_url=False)
+        ]
+        raise ValidationError.from_exception_data(name, faults) from None
+
+
+_Connection = Annotated[ConnectionConfig, PlainValidator(_connection)]
 
 
 class _Document(_Section):
@@ -602,9 +627,6 @@ def _config_error(error: ValidationError, file: Path) -> ConfigError:
     if fault["type"] == "extra_forbidden":
         nearest, hint = _nearest(location)
         what = f"{table}unknown key `{key}`; the nearest known one is `{nearest}`"
-    elif fault["type"].startswith("union_tag"):
-        toolkit = fault.get("ctx", {}).get("tag", "")
-        what = f"{_table(location)}toolkit = {toolkit!r}: must be one of {', '.join(_CONNECTIONS)}"
     elif fault["type"] == "missing":
         what = f"{table}`{key}` is missing"
     elif isinstance(cause, _DisagreementError):
@@ -681,7 +703,8 @@ def _keys_of(model: type[BaseModel]) -> list[str]:
 
 def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
     if location[:1] == ("connections",):
-        return _CONNECTIONS[str(location[2])] if len(location) > 2 else ConnectionConfig  # noqa: PLR2004
+        settings = _settings_of(str(location[2])) if len(location) > 2 else None  # noqa: PLR2004
+        return settings or ConnectionConfig
     model: type[BaseModel] = _Document
     for part in location:
         annotation = model.model_fields[str(part)].annotation
