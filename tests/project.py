@@ -115,6 +115,7 @@ else:
 os.chdir(call["cwd"])
 os.environ.clear()
 os.environ.update(call["env"])
+sys.path[:0] = call["paths"]
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 for number, path in ((1, call["out"]), (2, call["err"])):
     os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
@@ -242,6 +243,8 @@ class Project:
         self.state = root / "state" / "state.db"
         self.rules = root / "processing-rules" / "default.md"
         self.package = package
+        self.paths: tuple[Path, ...] = ()
+        """Folders of further packages, for its processes."""
         self.environment: dict[str, str] = {}
         self.streams = root.parent / f"{root.name}.streams"
         for folder in (self.inbox, self.rules.parent, root / "config", self.streams):
@@ -252,6 +255,7 @@ class Project:
             "storage": {"state": "state/state.db", "output": "out"},
             "agent": {"model": "stand-in", "api_key_env": "", "api_key_file": "", "retries": 0},
         }
+        self._connections: list[tuple[str, dict[str, Any]]] = []
         self.configure(agent={"base_url": base_url})
 
     def configure(self, **sections: dict[str, Any]) -> Self:
@@ -262,8 +266,16 @@ class Project:
             f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
             for name, keys in self._sections.items()
         )
+        for toolkit, keys in self._connections:
+            text += f"[[connections]]\ntoolkit = {json.dumps(toolkit)}\n"
+            text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
         (self.root / "config" / "processor.toml").write_text(text, encoding="utf-8")
         return self
+
+    def connect(self, *several: tuple[str, dict[str, Any]], **single: dict[str, Any]) -> Self:
+        """Set the connections: pairs of a toolkit and its keys, or one of each toolkit by name."""
+        self._connections = [*several, *single.items()]
+        return self.configure()
 
     def batch(self, name: str, *events: Event | str) -> Path:
         """Write a batch file, whole."""
@@ -282,6 +294,7 @@ class Project:
         call = {
             "cwd": str(self.root),
             "env": self._environment(),
+            "paths": [str(path) for path in self.paths],
             "out": str(self.streams / "out"),
             "err": str(self.streams / "err"),
             "file_limit": file_limit,
@@ -321,6 +334,8 @@ class Project:
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CHAT")}
+        if self.paths:
+            kept["PYTHONPATH"] = os.pathsep.join([*map(str, self.paths), kept.get("PYTHONPATH", "")])
         return {**kept, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore", **self.environment}
 
     # ── what there is ────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,18 @@ PURE = {
 }  # fmt: skip
 EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda", "connections"}
 TOUCH_CORE = {"__init__.py", "core.py", "pipeline.py", "errors.py", "schedule.py"}
-HEAVY = {"openai", "pydantic_ai", "fitz", "docx", "PIL", "rich", "xllamacpp", "httpx", "pydantic"}
+HEAVY = {
+    "openai",
+    "pydantic_ai",
+    "fitz",
+    "docx",
+    "PIL",
+    "rich",
+    "xllamacpp",
+    "httpx",
+    "pydantic",
+    "watchfiles",
+}
 
 
 def modules() -> list[Path]:
@@ -97,6 +108,18 @@ def test_the_agent_and_attachments_get_what_they_need_as_arguments() -> None:
             known = {name for name in imports(file, top_level=False) if name.startswith("chatproc.")}
             for name in known:
                 assert name.split(".")[1] in {"agent", "attachments", "errors"}, (file, name)
+
+
+def test_connectors_fetch_and_nothing_else() -> None:
+    for file in (PACKAGE / "connectors").glob("*.py"):
+        known = {name for name in imports(file, top_level=False) if name.startswith("chatproc.")}
+        for name in known:
+            assert name.split(".")[1] in {"connectors", "config", "errors"}, (file, name)
+
+
+def test_when_a_connection_is_due_is_decided_without_a_clock() -> None:
+    source = (PACKAGE / "due.py").read_text(encoding="utf-8")
+    assert not re.search(r"\btime\.|\.now\(|\.today\(|\brandom\b|\bopen\(", source)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

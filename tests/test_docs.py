@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import re
+import signal
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from chatproc import config as config_module
 from chatproc import plan_events
 from chatproc.cli.main import cli
 from tests import sse
+from tests.lines_server import install
 from tests.project import Project, chat, event, lines
 
 if TYPE_CHECKING:
@@ -376,6 +378,33 @@ def test_what_a_project_tells_is_as_the_schemas_say(day: Project) -> None:
     check("export", day.document("export"))
     for event_ in day.events():
         check("task-event", event_)
+
+
+def test_what_is_told_of_connections_is_as_the_schemas_say(day: Project, tmp_path: Path) -> None:
+    day.paths = (install(tmp_path),)
+    day.connect(
+        ("jsonl", {"id": "new", "paths": ["elsewhere/*"]}),
+        ("jsonl", {"id": "files", "paths": ["in/*"]}),
+        ("lines", {"id": "none", "url": "http://127.0.0.1:1/", "secret_env": "NO_SUCH_NAME"}),
+    )
+    check("sync", day.document("sync", "jsonl/files"))
+    check("sync", day.document("sync", "lines/none", code=5))
+    check("connections", day.document("connections"))
+    check("run-plan", day.document("run", "--dry-run"))
+    check("status", day.document("status"))
+    day.connect()
+
+
+def test_what_a_loop_tells_at_its_end_is_as_its_schema_says(day: Project) -> None:
+    day.connect(jsonl={"id": "told", "paths": ["elsewhere/*"]})
+    loop = day.cold("run", "--json")
+    assert loop.stderr is not None
+    assert any(line.startswith("jsonl/told: done") for line in loop.stderr)
+    loop.send_signal(signal.SIGTERM)
+    out, _ = loop.communicate(timeout=60)
+    day.connect()
+    assert loop.returncode == 0
+    check("run", json.loads(out))
 
 
 def test_the_quarantine_is_as_the_schemas_say(day: Project) -> None:

@@ -7,18 +7,15 @@ between. It decides nothing that a part decides, and no write is ever open while
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import threading
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
-from zoneinfo import ZoneInfo
 
 from chatproc import _core
 from chatproc.errors import ChatprocError, EvidenceError, TaskConflict
+from chatproc.holder import holder_now
 from chatproc.results import (
     ExportReport,
     Preview,
@@ -31,6 +28,7 @@ from chatproc.results import (
     TaskPage,
     TaskRevision,
 )
+from chatproc.threads import to_end
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -83,21 +81,44 @@ async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
     """
     from chatproc.rules import read_rules
 
+    read_rules(config.rules.file)  # without rules no store is made
+    with Writer(config) as writer:
+        return await round_with(writer, config, progress=progress)
+
+
+async def round_with(
+    writer: Writer, config: Config, *, quiet_before: int | None = None, progress: Watch = None
+) -> RoundReport:
+    """`arun_round` over a store that is open for rounds already, as in `run`.
+
+    Args:
+        writer: Holds the store of this configuration.
+        config: From `load_config`.
+        quiet_before: A segment with a message sent after this waits; milliseconds since 1970.
+        progress: As in `run_round`.
+    """
+    from chatproc.rules import read_rules
+
     rules = read_rules(config.rules.file)
-    with _Writer(config) as writer, writer.noted() as finish:
+    options = _options(config)
+    if quiet_before is not None:
+        options |= {"quiet_before": quiet_before, "now": _now()}
+    settings = _settings(config, rules)
+    with writer.noted() as finish:
         begin = time.time()
-        first = writer.export()
-        ingest = await writer.ingest(progress)
-        plan = await asyncio.to_thread(writer.store.plan, _options(config), _settings(config, rules))
+        first = await to_end(writer.export, config)
+        ingest = await writer.ingest(config, progress)
+        plan = await asyncio.to_thread(writer.store.plan, options, settings)
         done = await _work(config, rules, writer, plan, progress)
         if plan["groups"]:
-            plan = await asyncio.to_thread(writer.store.plan, _options(config), _settings(config, rules))
-        export = writer.export()
+            plan = await asyncio.to_thread(writer.store.plan, options, settings)
+        export = await to_end(writer.export, config)
         report = RoundReport(
             ingest=ingest,
             round={
                 "groups": done.groups,
                 "pending": plan["pending"],
+                "waiting": plan["waiting"],
                 "oversized": plan["oversized"],
                 "usage": done.usage(config),
                 "seconds": round(time.time() - begin, 3),
@@ -113,19 +134,29 @@ async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
         return report
 
 
-class _Writer:
-    """The store, held for a round: opened with its lock, closed with it."""
+class Writer:
+    """The store, held for rounds: opened with its lock, closed with it.
+
+    Args:
+        config: Says which store. What a round does with it may follow another configuration.
+
+    Raises:
+        StateLockedError: Another process writes rounds into this store.
+    """
 
     def __init__(self, config: Config) -> None:
-        self.config = config
+        """Open nothing yet."""
+        self._state = config.storage.state
+        self._zone = config.rules.timezone
 
     def __enter__(self) -> Self:
-        since = datetime.now(ZoneInfo(self.config.rules.timezone)).isoformat(timespec="seconds")
-        holder = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
-        self.store = _core.Round(self.config.storage.state, holder, _now())
+        """Take the lock."""
+        self.holder = holder_now(self._zone)
+        self.store = _core.Round(self._state, self.holder, _now())
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Let go of it."""
         self.store.close()
 
     @contextmanager
@@ -136,28 +167,34 @@ class _Writer:
             yield lambda summary: self.store.finish(_now(), summary)
         except BaseException as error:
             what = error.what if isinstance(error, ChatprocError) else type(error).__name__
+            what = "stopped by a person" if isinstance(error, asyncio.CancelledError) else what
             self.store.finish(_now(), {"error": what})
             raise
 
-    async def ingest(self, progress: Watch) -> Json:
-        """Read what is new. Cancelled, it ends with the slice in hand: a thread is told, not stopped."""
-        stopped = threading.Event()
-        try:
-            return await asyncio.to_thread(
-                self.store.ingest, _input(self.config), _bytes_read(progress, stopped)
-            )
-        finally:
-            stopped.set()
+    async def ingest(self, config: Config, progress: Watch) -> Json:
+        """Read what is new. Cancelled, it ends with the slice in hand: a thread is told, not stopped.
 
-    def export(self) -> ExportReport:
-        """Publish what waits. A disk that refuses costs nothing: the next round publishes it first."""
+        Args:
+            config: Says where batches lie.
+            progress: Told how far the reading is.
+        """
+        stopped = threading.Event()
+        tell = _bytes_read(progress, stopped)
+        return await to_end(self.store.ingest, _input(config), tell, stop=stopped.set)
+
+    def export(self, config: Config) -> ExportReport:
+        """Publish what waits. A disk that refuses costs nothing: the next round publishes it first.
+
+        Args:
+            config: Says where to.
+        """
         error = None
         done = {"files": 0, "events": 0}
         try:
-            done = self.store.export(self.config.storage.output)
+            done = self.store.export(config.storage.output)
         except OSError as failure:
             error = str(failure)
-        waiting = _core.status(self.config.storage.state)["outbox"]
+        waiting = _core.status(self._state)["outbox"]
         return ExportReport(files=done["files"], events=done["events"], waiting=waiting, error=error)
 
 
@@ -180,7 +217,7 @@ class _Done:
         return usage
 
 
-async def _work(config: Config, rules: Rules, writer: _Writer, plan: Json, progress: Watch) -> _Done:
+async def _work(config: Config, rules: Rules, writer: Writer, plan: Json, progress: Watch) -> _Done:
     """Run the plan's batches: at once where they share no conversation, in order where they do."""
     from chatproc.config import require_model
 
@@ -223,7 +260,7 @@ class _Worker:
         self,
         config: Config,
         rules: Rules,
-        writer: _Writer,
+        writer: Writer,
         endpoint: Endpoint,
         done: _Done,
         progress: Watch,
@@ -258,12 +295,12 @@ class _Worker:
             except (ChatprocError, OSError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever an answer broke costs its own batch alone
-                await asyncio.to_thread(self._break, groups, error)
+                await to_end(self._break, groups, error)
                 return
             self.done.sessions.append(result)
             if result.error is not None and result.error["kind"] == "refused":
                 self.refusal = result.error["reason"]
-            await asyncio.to_thread(self._settle, result)
+            await to_end(self._settle, result)
             self._tell()
 
     async def _session(self, batch: Json) -> SessionResult:
@@ -466,7 +503,14 @@ def status(config: Config) -> Status:
     Args:
         config: From `load_config`.
     """
-    return Status(_core.status(config.storage.state))
+    found = _core.status(config.storage.state)
+    if config.connections:
+        from chatproc.standing import stand
+
+        found["connections"] = stand(config, found["connections"], _now())
+    else:
+        found["connections"] = []
+    return Status(found)
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────
@@ -671,8 +715,8 @@ def export(config: Config, *, progress: Watch = None) -> ExportReport:
     """
     if not _has_store(config):
         return ExportReport(files=0, events=0, waiting=0)
-    with _Writer(config) as writer:
-        report = writer.export()
+    with Writer(config) as writer:
+        report = writer.export(config)
     if progress is not None:
         progress(Progress(stage="export", done=report.events, total=report.events, unit="events"))
     return report
@@ -715,7 +759,7 @@ def retry_quarantined(config: Config, line_id: int) -> Json:
         ChatprocError: No line has that number.
     """
     quarantined_line(config, line_id)
-    with _Writer(config) as writer:
+    with Writer(config) as writer:
         return writer.store.retry(line_id, config.input.max_line_bytes)
 
 
@@ -731,7 +775,7 @@ def discard_quarantined(config: Config, line_id: int) -> None:
         ChatprocError: No line has that number.
     """
     quarantined_line(config, line_id)
-    with _Writer(config) as writer:
+    with Writer(config) as writer:
         writer.store.discard(line_id)
 
 
@@ -752,11 +796,18 @@ def _now() -> int:
 
 
 def _input(config: Config) -> Json:
+    return {**reading(config), "paths": list(config.input.paths), "now": _now()}
+
+
+def reading(config: Config) -> Json:
+    """How the core reads batches; `paths` and `now` are for the caller to add.
+
+    Args:
+        config: From `load_config`.
+    """
     return {
-        "paths": list(config.input.paths),
         "max_line_bytes": config.input.max_line_bytes,
         "settle_ms": round(config.input.settle_seconds * 1000),
-        "now": _now(),
         "state": str(config.storage.state),
         "output": str(config.storage.output),
     }

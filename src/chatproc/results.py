@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 Json: TypeAlias = dict[str, Any]
 
 _PART_DONE = 3
+_HELD = 4
+_NO_CREDENTIAL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ class RoundReport:
     ingest: Json
     """`lines accepted repeats quarantined files waiting unreadable[]`."""
     round: Json
-    """`groups[] pending oversized[] usage seconds`; a group: `id conversation segments messages chars outcome
-    (done, failed, conflict, left) reason tasks[ids]`."""
+    """`groups[] pending waiting oversized[] usage seconds`; a group: `id conversation segments messages chars
+    outcome (done, failed, conflict, left) reason tasks[ids]`; waiting: segments too young for `run`."""
     export: Json
     """`files events waiting error`."""
 
@@ -120,6 +122,64 @@ class RoundReport:
 
     def to_dict(self) -> Json:
         """The report as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStates:
+    """How every configured connection stands."""
+
+    connections: list[Json]
+    """`toolkit id enabled state why last_attempt_at last_success_at next_due_at budget{} failures_in_row
+    breaker more_pending last_error{} counters{} last_run{}`, see docs/connections.md."""
+
+    def to_dict(self) -> Json:
+        """The list as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a sync of one or more connections did."""
+
+    connections: list[Json]
+    """`toolkit id outcome (done, paused, failed, stopped, running, skipped) why error{} read written repeats
+    quarantined requests more_pending next_due_at`."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: done; 5: a credential was refused; 1: all failed; 3: some did; 4: another process is at one."""
+        outcomes = [entry["outcome"] for entry in self.connections]
+        classes = {entry["error"]["class"] for entry in self.connections if entry["error"] is not None}
+        if "auth" in classes:
+            return _NO_CREDENTIAL
+        if "failed" in outcomes:
+            return 1 if set(outcomes) == {"failed"} else _PART_DONE
+        if "running" in outcomes:
+            return _HELD
+        refused = any(entry["quarantined"] for entry in self.connections)
+        return _PART_DONE if refused else 0
+
+    def to_dict(self) -> Json:
+        """The report as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopReport:
+    """What a loop did from its start to its end: counts."""
+
+    ticks: int
+    syncs: int
+    failed_syncs: int
+    written: int
+    """New events that syncs brought."""
+    rounds: int
+    failed_rounds: int
+    tasks: int
+
+    def to_dict(self) -> Json:
+        """The counts as a JSON document."""
         return asdict(self)
 
 

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -335,6 +336,61 @@ def _export(voice: Voice) -> int:
     return _PART_DONE if report["waiting"] else 0
 
 
+# ── connections ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_command(
+    "run",
+    example="chatproc run --config config/processor.toml",
+    options=(click.option("--dry-run", is_flag=True, help="Only say what would be synced, and why."),),
+)
+def _run(voice: Voice, *, dry_run: bool) -> int:
+    """Sync connections and run rounds until SIGTERM or Ctrl-C; then exit 0.
+
+    The configuration is read again at every tick. A second signal ends it at once; neither loses anything.
+    """
+    from chatproc import schedule
+
+    if dry_run:
+        voice.show(schedule.plan_run(voice.config()), render.plan_blocks)
+        return 0
+    report = schedule.run_loop(voice.config_file, tell=voice.say)
+    if report is None:
+        voice.say("something hangs and is left behind; nothing is lost by that")
+        _flush_or_leave()
+        os._exit(0)
+    voice.show(report.to_dict(), render.answer_blocks)
+    return 0
+
+
+@_command(
+    "sync",
+    example="chatproc sync imap/work",
+    options=(
+        click.argument("connection", metavar="[CONNECTION]", required=False),
+        click.option("--force", is_flag=True, help="Also what stopped or failed too often."),
+    ),
+)
+def _sync(voice: Voice, connection: str | None, *, force: bool) -> int:
+    """Sync one connection now, or all that are enabled, due or not.
+
+    CONNECTION is TOOLKIT/ID, or an id that only one connection has. No model is asked.
+    """
+    from chatproc import schedule
+
+    report = schedule.sync_connections(voice.config(), connection, force=force)
+    voice.show(report.to_dict(), render.sync_blocks)
+    return report.exit_code
+
+
+@_command("connections", example="chatproc connections --json")
+def _connections(voice: Voice) -> None:
+    """Show how each connection stands: why it is not synced now, and when it will be."""
+    from chatproc import schedule
+
+    voice.show(schedule.connections(voice.config()).to_dict(), render.connections_blocks)
+
+
 # ── tasks ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -614,4 +670,9 @@ def _write_any_character() -> None:
 
 def main() -> NoReturn:
     """The entry point of `chatproc`."""
-    sys.exit(run())
+    code = run()
+    if threading.active_count() > 1:
+        # A thread that hangs in a source cannot be stopped, and the interpreter would wait for it.
+        _flush_or_leave()
+        os._exit(code)
+    sys.exit(code)

@@ -245,7 +245,11 @@ def status_blocks(document: Document) -> list[Block]:
         ("quarantined", document["quarantined"]),
         ("outbox", document["outbox"]),
     ]
-    return [Facts([*facts, *_last_round(document["last_round"])]), _oversized(document["oversized"])]
+    return [
+        Facts([*facts, *_last_round(document["last_round"])]),
+        _oversized(document["oversized"]),
+        *connections_blocks(document),
+    ]
 
 
 def _last_round(last: Mapping[str, Any] | None) -> list[tuple[str, object]]:
@@ -259,6 +263,69 @@ def _last_round(last: Mapping[str, Any] | None) -> list[tuple[str, object]]:
         return [("last round", f"{began}: stopped: {report['error']}")]
     told = f"{began}: {_counts(report['groups'])}; {report['tasks']} tasks"
     return [("last round", told), ("pending groups then", report["pending"])]
+
+
+def connections_blocks(document: Document) -> list[Block]:
+    """What `connections` shows."""
+    columns = ("connection", "state", "last success", "next", "requests left", "more", "why")
+    rows = [
+        (
+            _connection(entry),
+            entry["state"],
+            entry["last_success_at"],
+            entry["next_due_at"],
+            entry["budget"]["requests_left"],
+            entry["more_pending"],
+            entry["why"],
+        )
+        for entry in document["connections"]
+    ]
+    errors = [
+        (
+            _connection(entry),
+            entry["last_error"]["at"],
+            entry["last_error"]["class"],
+            entry["last_error"]["text"],
+        )
+        for entry in document["connections"]
+        if entry["last_error"] is not None
+    ]
+    return [
+        Table(columns, rows, title="connections"),
+        Table(("connection", "when", "class", "error"), errors, title="last errors"),
+    ]
+
+
+def _connection(entry: Mapping[str, Any]) -> str:
+    return f"{entry['toolkit']}/{entry['id']}"
+
+
+def plan_blocks(document: Document) -> list[Block]:
+    """What `run --dry-run` shows."""
+    rows = [
+        (_connection(entry), "sync" if entry["would_sync"] else "wait", entry["next_due_at"], entry["why"])
+        for entry in document["connections"]
+    ]
+    return [
+        Table(("connection", "", "next", "why"), rows, title="would be synced"),
+        Facts([("seconds between ticks", document["tick_seconds"])]),
+    ]
+
+
+def sync_blocks(document: Document) -> list[Block]:
+    """What `sync` shows."""
+    names = ("read", "written", "repeats", "quarantined", "requests")
+    rows = [
+        (_connection(entry), entry["outcome"], *(entry[name] for name in names), _reason_of(entry))
+        for entry in document["connections"]
+    ]
+    columns = ("connection", "outcome", "read", "new", "repeats", "quarantined", "requests", "")
+    return [Table(columns, rows)]
+
+
+def _reason_of(entry: Mapping[str, Any]) -> str:
+    error = entry["error"]
+    return f"{error['class']}: {error['text']}" if error is not None else entry["why"] or ""
 
 
 def preview_blocks(document: Document) -> list[Block]:

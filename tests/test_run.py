@@ -1,0 +1,352 @@
+"""`run`, `sync` and `connections` as real processes: signals, kills, a second process, files that come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+import chatproc
+from chatproc import _core
+from tests.lines_server import HANG, LinesServer, install, messages
+from tests.project import PATIENCE, Project, chat
+from tests.sse import Answer, ModelServer, one_task_each
+from tests.test_kills import ALL_FAIL_POINTS, failpoint_package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KILL_POINTS = [
+    point for point in ALL_FAIL_POINTS if point.partition(".")[0] in {"lease", "reserve", "page", "record"}
+]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture
+def server() -> Iterator[LinesServer]:
+    with LinesServer(messages(30)) as server:
+        yield server
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(one_task_each) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path: Path, packages: Path, model: ModelServer, server: LinesServer) -> Project:
+    project = Project(tmp_path / "project", model.base_url)
+    project.paths = (packages,)
+    project.configure(input={"start_at": 4_000_000_000})
+    return project.connect(lines={"id": "news", "url": server.url})
+
+
+class Loop:
+    """`chatproc run` in a process of its own, with what it says."""
+
+    def __init__(self, project: Project, *arguments: str) -> None:
+        self._process = project.cold("run", *arguments)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def heard(self, begin: str) -> str:
+        """The next line on stderr that begins so."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if line.startswith(begin):
+                return line
+        raise AssertionError(f"it ended without saying {begin!r}")
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal; the exit code and how long it took."""
+        begin = time.monotonic()
+        self._process.send_signal(number)
+        code = self._process.wait(PATIENCE)
+        return code, time.monotonic() - begin
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+
+def state(project: Project) -> dict[str, Any]:
+    (row,) = _core.connections(project.state)
+    found: dict[str, Any] = row
+    return found
+
+
+def check_whole(project: Project) -> None:
+    """Events and the cursor that passes them are there together, or neither is."""
+    if not project.state.exists() or not _core.connections(project.state):
+        return
+    assert project.status()["messages"] == state(project)["cursor"].get("after", 0)
+
+
+def finish(project: Project, server: LinesServer) -> None:
+    """Undisturbed, a sync brings what is left, and each message is there once."""
+    project.call("sync", "lines/news")
+    check_whole(project)
+    assert project.status()["messages"] == len(server.lines)
+    assert state(project)["lease"] is None
+    assert project.status()["quarantined"] == 0
+
+
+# ── signals ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_mid_page_ends_it_with_0_and_loses_nothing(
+    project: Project, server: LinesServer, number: int
+) -> None:
+    server.lines = list(messages(230))
+    server.script = [None, HANG]
+    with Loop(project) as loop:
+        server.wait_for(2)
+        code, seconds = loop.end(number)
+    assert (code, seconds < 10) == (0, True)
+    assert state(project)["cursor"] == {"after": 200}
+    assert state(project)["last_run"]["outcome"] == "stopped"
+    check_whole(project)
+    finish(project, server)
+
+
+def test_a_signal_in_mid_round_ends_it_with_0_and_the_group_is_read_again(
+    project: Project, model: ModelServer
+) -> None:
+    held: list[Answer] = [Answer(end="hang")]
+    model._script = lambda request: held.pop() if held else one_task_each(request)
+    project.configure(input={"start_at": 0}).connect()
+    project.batch("a.jsonl", *chat("lab", "交报告"))
+    with Loop(project) as loop:
+        assert model.arrived.wait(PATIENCE)
+        code, seconds = loop.end()
+    assert (code, seconds < 10) == (0, True)
+    assert model.requests[0].abandoned.wait(PATIENCE)
+    assert project.status()["last_round"]["report"]["error"] == "stopped by a person"
+    assert project.pending() == 1
+    project.once()
+    assert [task["title"] for task in project.tasks()] == ["交报告"]
+    project.check_published()
+
+
+def test_a_second_signal_ends_it_at_once(project: Project, tmp_path: Path) -> None:
+    package = tmp_path / "stubborn"
+    about = package / "stubborn-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: stubborn\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[chatproc.connectors]\nstubborn = stubborn:TOOLKIT\n")
+    (package / "stubborn.py").write_text(
+        "import asyncio, contextlib, sys\n"
+        "from chatproc.config import ConnectionConfig\n"
+        "from chatproc.connectors.base import Page, Toolkit\n"
+        "async def pull(ask):\n"
+        "    print('pulls', file=sys.stderr, flush=True)\n"
+        "    while True:\n"
+        "        with contextlib.suppress(asyncio.CancelledError):\n"
+        "            await asyncio.sleep(60)\n"
+        "    yield Page((), {})\n"
+        "TOOLKIT = Toolkit('stubborn', 60, ConnectionConfig, pull)\n"
+    )
+    project.paths = (package,)
+    project.connect(stubborn={"id": "a"})
+    with Loop(project) as loop:
+        loop.heard("pulls")
+        loop.send(signal.SIGTERM)
+        loop.heard("ending with what is in hand")
+        code, seconds = loop.end()
+        assert (code, seconds < 2) == (-signal.SIGTERM, True)
+    with Loop(project) as loop:
+        loop.heard("pulls")
+        code, seconds = loop.end()
+        assert (code, seconds < 10) == (0, True)
+
+
+# ── two processes ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_second_loop_is_refused_and_everything_else_goes_on(project: Project, server: LinesServer) -> None:
+    with Loop(project) as loop:
+        loop.heard("lines/news: done")
+        for command in ("run", "once"):
+            refused = project.call(command, code=4)
+            assert "process" in refused.err
+        server.lines += messages(3, begin=31)
+        (entry,) = project.document("sync")["connections"]
+        assert (entry["outcome"], entry["written"]) == ("done", 3)
+        (shown,) = project.document("connections")["connections"]
+        assert shown["state"] == "waiting"
+        assert project.status()["connections"] == [shown]
+        assert loop.end()[0] == 0
+    assert len(server.requests) == 2
+
+
+def test_syncs_of_several_processes_at_once_make_one_run(project: Project, server: LinesServer) -> None:
+    """All are at the gate before any is let through: the first request is held until all have asked."""
+    server.script = [HANG]
+    first = project.cold("sync")
+    server.wait_for(1)
+    for done in [project.call("sync", code=4) for _ in range(2)]:
+        assert "another run is at work: process" in done.out
+    first.send_signal(signal.SIGINT)
+    assert first.wait(PATIENCE) == 130
+    first.communicate()
+    assert len(server.requests) == 1
+    finish(project, server)
+
+
+# ── kills ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_kill_in_mid_page_is_made_up_for_at_once(project: Project, server: LinesServer) -> None:
+    server.script = [HANG]
+    with Loop(project) as loop:
+        server.wait_for(1)
+        loop.kill()
+    check_whole(project)
+    with Loop(project) as loop:
+        assert loop.heard("lines/news: done").startswith("lines/news: done, 30 new of 30")
+        assert loop.end()[0] == 0
+    finish(project, server)
+
+
+def test_every_step_of_a_page_has_a_fail_point() -> None:
+    assert set(KILL_POINTS) >= {
+        "lease.committed", "reserve.committed", "page.before", "page.commit", "page.committed",
+        "record.before", "record.committed",
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(900)  # the first one waits until the extension is built
+@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("point", KILL_POINTS)
+def test_a_kill_between_any_two_steps_of_a_page_loses_and_doubles_nothing(
+    project: Project, server: LinesServer, point: str, hit: int
+) -> None:
+    project.package = failpoint_package()
+    server.lines = list(messages(450))
+    if hit > 1 and point.partition(".")[0] in {"lease", "record"}:
+        # The second run is killed.
+        server.lines = list(messages(100))
+        project.call("sync")
+        server.lines = list(messages(450))
+        hit = 1
+    project.environment = {"CHATPROC_FAILPOINT": f"{point}:{hit}"}
+    killed = project.start("sync").wait()
+    assert killed.code == -signal.SIGABRT, killed
+    project.environment = {}
+    check_whole(project)
+    finish(project, server)
+
+
+# ── files and nudges ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_batch_wakes_the_loop_at_once(project: Project, model: ModelServer) -> None:
+    project.configure(input={"start_at": 0}).connect(
+        jsonl={"id": "files", "paths": ["collected/*.jsonl"], "interval_seconds": 0}
+    )
+    (project.root / "collected").mkdir()
+    project.batch("a.jsonl", *chat("lab", "交报告"))
+    with Loop(project) as loop:
+        loop.heard("round: 1 new lines, 1 groups done")
+        project.batch("b.jsonl", *chat("club", "交会费"))
+        loop.heard("round: 1 new lines, 1 groups done")
+        (project.inbox / "b.jsonl").rename(project.root / "collected" / "c.jsonl")
+        loop.heard("jsonl/files: done, 0 new of 1")
+        assert loop.end()[0] == 0
+    asked = [text for document in model.documents for text in texts(document)]
+    assert asked == ["交报告", "交会费"]
+
+
+def texts(document: dict[str, Any]) -> list[str]:
+    return [
+        message["text"]
+        for conversation in document["conversations"]
+        for segment in conversation["segments"]
+        for message in segment["messages"]
+    ]
+
+
+def test_a_loop_started_twice_in_a_process_is_one_and_can_be_nudged(
+    project: Project, server: LinesServer, packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(packages))
+    file = project.root / "config" / "processor.toml"
+    config = chatproc.load_config(file)
+    assert not chatproc.nudge(config, "lines/news")
+    loop = chatproc.start_loop(file)
+    try:
+        assert chatproc.start_loop(file) is loop
+        server.wait_for(1)
+        assert chatproc.nudge(config, "news")
+        server.wait_for(1)
+        with pytest.raises(chatproc.ConfigError, match="no connection is called 'nothing'"):
+            chatproc.nudge(config, "nothing")
+        project.call("once", code=4)
+    finally:
+        loop.stop()
+    report = loop.wait(10)
+    assert report is not None
+    assert report.syncs == 2
+    assert not loop.is_running
+    assert state(project)["runs"] == 2
+    project.once()
+
+
+def test_what_would_be_synced_is_told_without_a_request_and_without_a_store(
+    project: Project, server: LinesServer
+) -> None:
+    project.connect(
+        ("lines", {"id": "news", "url": server.url}),
+        ("lines", {"id": "old", "url": server.url, "enabled": False}),
+    )
+    planned = project.document("run", "--dry-run")
+    assert [(entry["id"], entry["would_sync"]) for entry in planned["connections"]] == [
+        ("news", True),
+        ("old", False),
+    ]
+    assert server.requests == []
+    assert not project.state.parent.exists()
+
+
+def test_a_connection_is_named_by_toolkit_and_id_or_by_an_id_that_is_its_own(
+    project: Project, server: LinesServer
+) -> None:
+    project.connect(
+        ("lines", {"id": "a", "url": server.url}),
+        ("jsonl", {"id": "a", "paths": ["x"]}),
+        ("jsonl", {"id": "b", "paths": ["x"]}),
+    )
+    assert project.document("sync", "LINES/a")["connections"][0]["written"] == 30
+    assert project.document("sync", "b")["connections"][0]["outcome"] == "done"
+    assert "more than one connection has the id 'a'" in project.call("sync", "a", code=2).err
+    assert "there are: lines/a, jsonl/a, jsonl/b" in project.call("sync", "c", code=2).err
+
+
+def test_importing_the_package_stays_fast_and_loads_no_watcher() -> None:
+    late = {"watchfiles", "anyio", "asyncio", "pydantic", "chatproc.connectors"}
+    code = f"import sys, chatproc; print(sorted({late!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,611 @@
+"""The loop over a real store, in virtual time: months of ticks, faults and changed clocks, in seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chatproc import _core
+from chatproc.config import load_config
+from chatproc.connectors.base import Page, SyncError
+from chatproc.due import DAY, HOUR, day_of
+from chatproc.loop import Loop
+from chatproc.pipeline import Writer, reading
+from chatproc.schedule import connections
+from chatproc.sync import DEADLINE, Setting, sync_connection
+from tests import scripted
+from tests.project import Project, chat
+from tests.scripted import SOURCES, message
+from tests.virtual import BEGIN, VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from chatproc.connectors.base import Pull
+    from chatproc.results import Json
+
+    Act = Callable[[Loop, VirtualLoop], Awaitable[None]]
+
+MINUTE = 60.0
+ZONE = "Asia/Shanghai"
+
+
+@pytest.fixture(autouse=True)
+def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(scripted.installed(tmp_path / "packages")))
+    yield
+    SOURCES.clear()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Its messages are history, so that rounds ask no model: they would wait for a real one."""
+    project = Project(tmp_path / "project")
+    return project.configure(
+        input={"start_at": 4_000_000_000, "settle_seconds": 0},
+        schedule={"tick_seconds": 1200, "watch": False},
+    )
+
+
+def hourly(*ids: str, **more: Any) -> list[tuple[str, dict[str, Any]]]:  # noqa: ANN401 - any key
+    return [("scripted", {"interval_seconds": 3600, **more, "id": name}) for name in ids]
+
+
+def file_of(project: Project) -> Path:
+    return project.root / "config" / "processor.toml"
+
+
+def play(project: Project, act: Act) -> tuple[Loop, list[str]]:
+    """Run the loop while the act goes on, then stop it; returns it with what it told."""
+    told: list[str] = []
+    events = VirtualLoop()
+
+    async def main() -> Loop:
+        config = load_config(file_of(project))
+        with Writer(config) as writer:
+            store = _core.Connections(config.storage.state, events.now())
+            loop = Loop(config, writer, store, now=events.now, chance=lambda: 0.0, tell=told.append)
+            running = asyncio.create_task(loop.run())
+            await act(loop, events)
+            assert not running.done(), "nothing ends the loop"
+            loop.stop()
+            await running
+            store.close()
+            return loop
+
+    try:
+        return events.run_until_complete(main()), told
+    finally:
+        events.run_until_complete(events.shutdown_default_executor())
+        events.close()
+
+
+def sleeping(seconds: float) -> Act:
+    async def act(_loop: Loop, _events: VirtualLoop) -> None:
+        await asyncio.sleep(seconds)
+
+    return act
+
+
+def rows(project: Project) -> dict[str, Json]:
+    return {row["id"]: row for row in _core.connections(project.state)}
+
+
+def stored(project: Project) -> int:
+    messages: int = _core.status(project.state)["messages"]
+    return messages
+
+
+class Source:
+    """A source that grows by itself: a message an interval of its own clock; pages of a size."""
+
+    def __init__(self, name: str, *, size: int = 10, behind: int = 0) -> None:
+        self.name = name
+        self.size = size
+        self.behind = behind
+        """Messages that were there before the beginning."""
+        self.began: list[int] = []
+        """When each pull began."""
+        self.pages: list[int] = []
+        """From which message each page that was asked for went on."""
+        self.fault: Callable[[int], Exception | None] = lambda _: None
+        self.slow = 0.0
+        """Seconds that a page takes."""
+        SOURCES[name] = self.pull
+
+    def length(self, now: int) -> int:
+        return self.behind + (now - BEGIN) // HOUR
+
+    async def pull(self, ask: Pull) -> AsyncIterator[Page]:
+        self.began.append(ask.now())
+        at, more = ask.cursor.get("at", 0), True
+        while more:
+            await ask.budget.request()
+            size = ask.budget.page_size(self.size)
+            self.pages.append(at)
+            if self.slow:
+                await asyncio.sleep(self.slow)
+            if (fault := self.fault(ask.now())) is not None:
+                raise fault
+            end = min(at + size, self.length(ask.now()))
+            found = [message(self.name, number) for number in range(at, end)]
+            at, more = end, end < self.length(ask.now())
+            yield Page(events=found, cursor={"at": at}, more=more)
+
+
+def gaps(times: list[int]) -> list[int]:
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+# ── when ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_month_of_ticks_syncs_each_connection_at_its_own_pace_and_brings_every_message_once(
+    project: Project,
+) -> None:
+    project.configure(schedule={"tick_seconds": 24 * 3600})
+    sources = [Source("a"), Source("b", behind=500)]
+    project.connect(*hourly("a", "b", interval_seconds=8 * 3600))
+    loop, _ = play(project, sleeping(30 * 86400))
+    assert loop.counts["ticks"] in {30, 31}
+    for source in sources:
+        assert source.began[0] == BEGIN
+        assert set(gaps(source.began[1:])) == {8 * HOUR}
+        assert len(source.began) in {90, 91}
+    assert sources[0].began[1] != sources[1].began[1], "connections are spread"
+    read = [source.length(source.began[-1]) for source in sources]
+    assert stored(project) == sum(read)
+    states = rows(project)
+    assert [states[name]["written"] for name in "ab"] == read
+    assert [states[name]["failures_in_row"] for name in "ab"] == [0, 0]
+
+
+def test_the_budget_of_a_day_is_used_up_and_comes_back_at_midnight_in_the_rules_zone(
+    project: Project,
+) -> None:
+    project.configure(schedule={"tick_seconds": 6 * 3600})
+    source = Source("a", size=1, behind=40)
+    project.connect(*hourly("a", daily_requests=5))
+    seen: list[Json] = []
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(2 * 3600)
+        seen.append(connections_at(project, events)["a"])
+        await asyncio.sleep(5 * 86400)
+
+    play(project, act)
+    # 2026-07-01 08:00 in Shanghai: the first five go at once.
+    assert (seen[0]["state"], seen[0]["budget"]["requests_left"]) == ("paused", 0)
+    assert "paused until 2026-07-02T00:" in seen[0]["why"]
+    days = {day_of(at, ZONE) for at in source.began}
+    assert len(days) == 6
+    assert len(source.pages) == 5 * 6
+    assert source.pages == sorted(set(source.pages)), "no page is asked for twice, none is left out"
+    assert stored(project) == source.pages[-1] + 1
+    midnights = [at for at in source.began if day_of(at - HOUR, ZONE) != day_of(at, ZONE)]
+    assert len(midnights) == 5
+
+
+def connections_at(project: Project, events: VirtualLoop) -> dict[str, Json]:
+    from chatproc.standing import stand
+
+    entries = stand(load_config(file_of(project)), _core.connections(project.state), events.now())
+    return {entry["id"]: entry for entry in entries}
+
+
+def test_a_source_that_fails_is_asked_ever_less_often_then_once_a_day_until_it_heals(
+    project: Project,
+) -> None:
+    project.configure(schedule={"tick_seconds": 12 * 3600})
+    source = Source("a")
+    healed = BEGIN + 5 * DAY
+    source.fault = lambda now: SyncError("no route", fault="network") if now < healed else None
+    project.connect(*hourly("a"))
+    play(project, sleeping(6 * 86400))
+    failed = [at for at in source.began if at < healed]
+    waits = gaps(failed)
+    assert HOUR / 2 < waits[0] <= 1.5 * HOUR
+    assert [round(wait / HOUR) for wait in waits[1:4]] == [2, 4, 6]
+    assert {round(wait / HOUR) for wait in waits[4:]} == {24}
+    after = [at for at in source.began if at >= healed]
+    assert set(gaps(after)[1:]) == {HOUR}
+    state = rows(project)["a"]
+    assert (state["breaker"], state["failures_in_row"], state["error_class"]) == ("closed", 0, "network")
+    assert stored(project) == source.length(source.began[-1])
+
+
+def test_a_clock_that_is_set_back_or_forward_stops_nothing_and_doubles_nothing(project: Project) -> None:
+    source = Source("a")
+    source.length = lambda _: 3  # type: ignore[method-assign]
+    project.connect(*hourly("a"))
+    turns: list[int] = []
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        for days in (-300, 20, -1, 700, -5):
+            await asyncio.sleep(6 * 3600)
+            turns.append(len(source.began))
+            events.set_clock(days * 86400)
+            await asyncio.sleep(120)
+            assert len(source.began) == turns[-1] + 1, "one run makes up for it"
+        await asyncio.sleep(6 * 3600)
+        turns.append(len(source.began))
+
+    play(project, act)
+    assert all(5 <= runs <= 8 for runs in gaps(turns)), turns
+    assert stored(project) == 3
+
+
+def test_a_machine_that_slept_for_days_makes_one_run_and_one_tick_soon_after(project: Project) -> None:
+    source = Source("a")
+    project.connect(*hourly("a"))
+
+    async def act(loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(100)
+        ticks, runs = loop.counts["ticks"], len(source.began)
+        events.set_clock(3 * 86400)
+        await asyncio.sleep(61)
+        assert (loop.counts["ticks"], len(source.began)) == (ticks + 1, runs + 1)
+
+    play(project, act)
+
+
+def test_many_connections_do_not_come_at_the_same_time(project: Project) -> None:
+    sources = [Source(f"s{number}") for number in range(12)]
+    project.connect(*hourly(*(source.name for source in sources)))
+    play(project, sleeping(2 * 3600))
+    second = sorted(source.began[1] for source in sources)
+    assert len({at // 60_000 for at in second}) >= 9
+
+
+# ── the configuration ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_edits_of_the_configuration_count_and_a_bad_one_keeps_the_last_good_one(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = Source("a"), Source("b")
+    project.connect(*hourly("a"))
+
+    async def act(_loop: Loop, _events: VirtualLoop) -> None:
+        await asyncio.sleep(1300)
+        good = file_of(project).read_text()
+        file_of(project).write_text(good + "\n[[connections]\n")
+        before = len(first.began)
+        await asyncio.sleep(5 * 3600)
+        assert len(first.began) - before == 5, "goes on under the last good one"
+        project.connect(*hourly("a", enabled=False), *hourly("b"))
+        before = len(first.began)
+        await asyncio.sleep(5 * 3600)
+        assert len(first.began) == before
+        assert len(second.began) in {5, 6}
+        file_of(project).unlink()
+        await asyncio.sleep(3600)
+
+    with caplog.at_level(logging.WARNING):
+        _, told = play(project, act)
+    refused = [text for text in caplog.messages if text.startswith("the last good configuration")]
+    assert len(refused) == 2, "each fault is told once"
+    assert "TOML" in refused[0]
+    assert "there is no configuration" in refused[1]
+    assert "the configuration can be used again" in told
+
+
+def test_another_store_is_not_taken_while_at_work(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    source = Source("a")
+    project.connect(*hourly("a"))
+
+    async def act(_loop: Loop, _events: VirtualLoop) -> None:
+        await asyncio.sleep(100)
+        project.configure(storage={"state": "other/state.db"})
+        await asyncio.sleep(3 * 3600)
+
+    with caplog.at_level(logging.WARNING):
+        play(project, act)
+    assert [text for text in caplog.messages if "restart `chatproc run`" in text or "storage.state" in text]
+    assert not (project.root / "other").exists()
+    assert len(source.began) >= 3
+
+
+# ── one at a time ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_three_triggers_at_once_make_one_run_and_one_after_it_makes_another(project: Project) -> None:
+    source = Source("a")
+    source.slow = 10.0
+    project.connect(*hourly("a"))
+
+    async def act(loop: Loop, _events: VirtualLoop) -> None:
+        for trigger in ("nudge", "watch", "nudge"):
+            assert loop.nudge("scripted", "a", trigger)  # type: ignore[arg-type]
+        assert not loop.nudge("scripted", "unknown")
+        await asyncio.sleep(5)
+        assert len(source.began) == 1
+        loop.nudge("scripted", "a")  # what it tells of may lie behind the page in hand
+        loop.nudge("scripted", "a")
+        await asyncio.sleep(100)
+        assert len(source.began) == 2
+
+    play(project, act)
+    assert rows(project)["a"]["runs"] == 2
+
+
+async def race(project: Project, count: int, **more: Any) -> list[Json]:  # noqa: ANN401
+    """As many processes as asked for, each with a store of its own, that decided at the same moment."""
+    config = load_config(file_of(project))
+    now = asyncio.get_running_loop().now  # type: ignore[attr-defined]
+    stores = [_core.Connections(config.storage.state, now()) for _ in range(count)]
+    (row,) = stores[0].states() or [None]
+    settings = [
+        Setting(
+            store=store,
+            config=config,
+            reading=reading(config),
+            holder=f"process {number} on elsewhere, since then",
+            now=now,
+            chance=lambda: 0.0,
+            stopping=asyncio.Event(),
+        )
+        for number, store in enumerate(stores)
+    ]
+    trigger = more.get("trigger", "tick")
+    runs = [sync_connection(setting, config.connections[0], trigger, row) for setting in settings]
+    reports = await asyncio.gather(*runs)
+    for store in stores:
+        store.close()
+    return list(reports)
+
+
+@contextlib.contextmanager
+def virtual() -> Iterator[VirtualLoop]:
+    events = VirtualLoop()
+    yield events
+    events.run_until_complete(events.shutdown_default_executor())
+    events.close()
+
+
+@pytest.mark.parametrize("slow", [0.0, 30.0, 280.0])
+def test_of_processes_that_decide_at_one_moment_one_runs(project: Project, slow: float) -> None:
+    """Also when its run is over before the last one asks, and when it takes longer than a lease."""
+    source = Source("a", behind=3)
+    source.slow = slow
+    project.connect(*hourly("a"))
+    with virtual() as events:
+        reports = events.run_until_complete(race(project, 4))
+    assert sorted(report["outcome"] for report in reports) == ["done", "running", "running", "running"]
+    assert len(source.began) == 1
+    assert rows(project)["a"]["runs"] == 1
+
+
+def test_a_lease_whose_process_is_gone_does_not_hold_up_the_next(project: Project) -> None:
+    source = Source("a")
+    project.connect(*hourly("a"))
+    store = _core.Connections(project.state, BEGIN)
+    import socket
+
+    gone = f"process {2**22 + 1} on {socket.gethostname()}, since then"
+    assert store.lease("scripted", "a", gone, "tick", BEGIN, BEGIN + 60_000) is not None
+    store.close()
+    play(project, sleeping(5))
+    assert len(source.began) == 1
+
+
+def test_a_lease_of_another_machine_holds_until_it_ends(project: Project) -> None:
+    source = Source("a")
+    project.connect(*hourly("a"))
+    store = _core.Connections(project.state, BEGIN)
+    store.lease("scripted", "a", "process 1 on elsewhere, since then", "tick", BEGIN, BEGIN + 60_000)
+    store.close()
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(50)
+        assert not source.began
+        entry = connections_at(project, events)["a"]
+        assert entry["state"] == "running"
+        assert "process 1 on elsewhere" in entry["why"]
+        await asyncio.sleep(100)
+        assert len(source.began) == 1
+
+    play(project, act)
+
+
+# ── runs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_source_that_hangs_delays_no_other_and_ends_as_a_failure(project: Project) -> None:
+    good = Source("good")
+
+    async def hang(_: Pull) -> AsyncIterator[Page]:
+        await asyncio.Event().wait()
+        yield Page(events=(), cursor={})
+
+    names = [f"bad{number}" for number in range(5)]
+    SOURCES.update(dict.fromkeys(names, hang))
+    project.connect(*hourly(*names, "good"))
+    play(project, sleeping(2 * 3600))
+    assert good.began[0] == BEGIN
+    assert set(gaps(good.began)[1:]) == {HOUR}
+    state = rows(project)["bad0"]
+    assert (state["failures_in_row"], state["error_class"]) == (2, "network")
+    assert state["error_text"] == f"nothing came for {DEADLINE:.0f} seconds"
+
+
+def test_a_run_whose_time_is_up_goes_on_at_the_next_tick_from_its_place(project: Project) -> None:
+    source = Source("a", behind=60)
+    source.slow = 70.0
+    project.connect(*hourly("a"))
+    play(project, sleeping(3600))
+    # Four pages of ten in 300 seconds; the fifth was on its way.
+    assert gaps(source.began)[0] == 1200 * 1000
+    assert source.pages[:6] == [0, 10, 20, 30, 40, 40]
+    assert rows(project)["a"]["written"] >= 60
+
+
+def test_a_page_that_leads_nowhere_ends_the_run(project: Project) -> None:
+    asked = 0
+
+    async def circle(_: Pull) -> AsyncIterator[Page]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield Page(events=(), cursor={}, more=True)
+
+    SOURCES["a"] = circle
+    project.connect(*hourly("a"))
+    play(project, sleeping(60))
+    assert asked == 1
+    assert rows(project)["a"]["error_class"] == "bad_data"
+
+
+def test_a_fault_in_a_connector_is_its_own_and_its_words_are_not_repeated(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = Source("good")
+    said = "token=SECRET"
+
+    async def broken(_: Pull) -> AsyncIterator[Page]:
+        yield Page(events=[message("a", 0)], cursor={"at": 1}, more=True)
+        raise ValueError(said)
+
+    SOURCES["a"] = broken
+    project.connect(*hourly("a", "good"))
+    with caplog.at_level(logging.DEBUG):
+        play(project, sleeping(3 * 3600))
+    state = rows(project)["a"]
+    assert state["error_class"] == "bug"
+    assert state["error_text"].startswith("ValueError in the connector (test_schedule.py:")
+    assert (state["cursor"], state["written"]) == ({"at": 1}, 1), "the page before it stays"
+    assert "SECRET" not in caplog.text
+    assert len(good.began) >= 3
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(events=[{"text": {1, 2}}], cursor={"at": 1}),  # type: ignore[dict-item]
+        Page(events=[], cursor=3),  # type: ignore[arg-type]
+        Page(events=["text"], cursor={}),  # type: ignore[list-item]
+        None,
+    ],
+)
+def test_what_is_no_page_moves_no_cursor_and_ends_nothing(project: Project, page: Any) -> None:  # noqa: ANN401
+    async def wrong(_: Pull) -> AsyncIterator[Page]:
+        yield page
+
+    SOURCES["a"] = wrong
+    project.connect(*hourly("a"))
+    play(project, sleeping(60))
+    state = rows(project)["a"]
+    assert (state["cursor"], state["written"]) == ({}, 0)
+    assert state["last_run"]["outcome"] in {"failed", "done"}
+
+
+def test_stopped_in_mid_page_nothing_is_lost_and_the_run_is_on_record(project: Project) -> None:
+    source = Source("a", behind=30)
+    source.slow = 60.0
+    project.connect(*hourly("a"))
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(90)
+        assert events.time() == 90
+
+    play(project, act)
+    state = rows(project)["a"]
+    assert (state["cursor"], state["last_run"]["outcome"], state["lease"]) == ({"at": 10}, "stopped", None)
+    assert stored(project) == 10
+    source.slow = 0.0
+    play(project, sleeping(200))
+    assert stored(project) == 30
+    assert source.pages == [0, 10, 10, 20]
+
+
+def test_a_connector_that_will_not_stop_does_not_hold_up_the_end(project: Project) -> None:
+    async def stubborn(_: Pull) -> AsyncIterator[Page]:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(5)
+        yield Page(events=(), cursor={})
+
+    SOURCES["a"] = stubborn
+    project.connect(*hourly("a"))
+    ended: list[float] = []
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(100)
+        ended.append(events.time())
+
+    events = VirtualLoop()
+
+    async def main() -> None:
+        config = load_config(file_of(project))
+        with Writer(config) as writer:
+            store = _core.Connections(config.storage.state, events.now())
+            loop = Loop(config, writer, store, now=events.now, chance=lambda: 0.0, tell=lambda _: None)
+            running = asyncio.create_task(loop.run())
+            await act(loop, events)
+            loop.stop()
+            await running
+            ended.append(events.time())
+
+    events.run_until_complete(main())
+    assert ended[1] - ended[0] < 10
+    assert rows(project)["a"]["error_text"] == "the connector does not end when it is told to"
+    events.close()
+
+
+# ── rounds ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_round_that_fails_ends_nothing_and_the_next_tick_tries_again(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Source("a", behind=1)
+    project.configure(input={"start_at": 0})
+    project.connect(*hourly("a"))
+    with caplog.at_level(logging.WARNING):
+        loop, _ = play(project, sleeping(3 * 1200 - 60))
+    failed = [text for text in caplog.messages if text.startswith("round: ConfigError: no model")]
+    assert len(failed) == loop.counts["failed_rounds"] >= 3
+    assert len(source.began) >= 1
+    last = _core.status(project.state)["last_round"]
+    assert last["report"]["error"] == "no model is configured"
+
+
+def test_batches_of_a_jsonl_connection_are_read_by_the_core_and_counted(project: Project) -> None:
+    project.configure(input={"paths": []})
+    project.batch("a.jsonl", *chat("lab", "一", "二"), "no json")
+    project.connect(jsonl={"id": "files", "paths": ["in/*.jsonl"], "interval_seconds": 3600})
+
+    async def act(_loop: Loop, _events: VirtualLoop) -> None:
+        await asyncio.sleep(60)
+        project.batch("b.jsonl", *chat("lab", "三", begin=2))
+        await asyncio.sleep(2 * 3600)
+
+    play(project, act)
+    state = rows(project)["files"]
+    assert (state["written"], state["quarantined"]) == (3, 1)
+    assert state["runs"] >= 2
+    assert stored(project) == 3
+
+
+# ── what a person is told ────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_connection_says_why_it_is_not_synced(project: Project) -> None:
+    project.connect(
+        *hourly("off", enabled=False), *hourly("new"), ("scripted", {"id": "hand", "interval_seconds": 0})
+    )
+    entries = {entry["id"]: entry for entry in connections(load_config(file_of(project))).connections}
+    assert {name: entry["state"] for name, entry in entries.items()} == {
+        "off": "disabled",
+        "new": "due",
+        "hand": "manual",
+    }
+    assert entries["new"]["why"] == "never synced yet"
+    assert "chatproc sync" in entries["hand"]["why"]
+    assert not project.state.exists()
