@@ -280,7 +280,7 @@ class Loop:
     def _note(self, report: Json) -> None:
         """What a finished sync brings about."""
         name = f"{report['toolkit']}/{report['id']}"
-        if report["outcome"] == "running":
+        if report["outcome"] in {"running", "skipped"}:
             # Someone came first; what it records says when this connection is due.
             self._held_until[report["toolkit"], report["id"]] = self._time() + _ELSEWHERE
             return

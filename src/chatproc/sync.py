@@ -122,13 +122,13 @@ async def sync_connection(
         setting: What it runs in.
         connection: Which one.
         trigger: Who asked for it.
-        row: What the decision rests on, from `without_the_dead`. When the connection ran since, it does not
-            run again, unless a person asked for it.
+        row: What the decision rests on, from `without_the_dead`. When the connection ran since, what was
+            asked for is done.
 
     Returns:
         `toolkit id outcome why error read written repeats quarantined requests more_pending next_due_at`;
-        `outcome` is `done`, `paused`, `failed`, `stopped` or, when another run is at work, `running`. With
-        `unfinished_files` where a collector is in the middle of a line.
+        `outcome` is `done`, `paused`, `failed`, `stopped`; `running` when another run is at work, `skipped`
+        when it came first and is over. With `unfinished_files` where a collector is in the middle of a line.
 
     Raises:
         ChatprocError: The store refuses the lease or the record.
@@ -145,12 +145,13 @@ async def sync_connection(
         now,
         now + due.LEASE,
         gone=known["gone"],
-        seen=None if trigger == "sync" else known["runs"],
+        seen=known["runs"],
     )
     if taken is None:
         held = await to_end(setting.store.lease_of, connection.toolkit, connection.id)
-        by = f": {held['holder']}" if held is not None else ""
-        return report_of(connection, "running", why=f"another run is at work{by}")
+        if held is None:
+            return report_of(connection, "skipped", why="another run came first")
+        return report_of(connection, "running", why=f"another run is at work: {held['holder']}")
     return await _Run(setting, connection, taken).record()
 
 
@@ -234,35 +235,42 @@ class _Run:
 
     async def _run(self) -> due.End:
         """Pull until the source has no more, the time is up, or it is stopped; then the page in hand ends."""
-        pull = asyncio.create_task(self._ingest() if self.connection.toolkit == "jsonl" else self._pull())
+        pull = asyncio.create_task(
+            self._ingest() if self.connection.toolkit == jsonl.TOOLKIT.name else self._pull()
+        )
         stop = asyncio.create_task(self.setting.stopping.wait())
         try:
             await asyncio.wait({pull, stop}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
             if not pull.done():
                 pull.cancel()
                 await asyncio.wait({pull}, timeout=_GRACE)
-            if not pull.done():
-                return self._failed("bug", "the connector does not end when it is told to")
             return self._end(pull, stopped=stop.done())
         finally:
             pull.cancel()
             stop.cancel()
 
     def _end(self, pull: asyncio.Task[None], *, stopped: bool) -> due.End:
-        """What became of a pull that is over."""
-        over = partial(due.End, pages=self.pages, page_limit=self.page_limit)
-        if pull.cancelled():
-            if stopped:
-                return over(outcome="stopped", more=True)
-            if self.pages or self.connection.toolkit == jsonl.TOOLKIT.name:
-                return over(outcome="paused", more=True)
-            return self._failed("network", f"nothing came for {DEADLINE:.0f} seconds")
+        """What became of a pull that is over, or was told to be."""
+        if not pull.done() or pull.cancelled():
+            return self._cut_off(ended=pull.done(), stopped=stopped)
         error = pull.exception()
         if error is None:
-            return over(outcome="done", more=self.more)
+            return self._over("done", more=self.more)
         if isinstance(error, BudgetSpentError):
-            return over(outcome="paused", more=True, spent=True)
+            return self._over("paused", more=True, spent=True)
         return self._fault(error)
+
+    def _cut_off(self, *, ended: bool, stopped: bool) -> due.End:
+        if stopped:
+            return self._over("stopped", more=True)
+        if not ended:
+            return self._failed("bug", "the connector does not end when it is told to")
+        if self.pages or self._is_files():
+            return self._over("paused", more=True)
+        return self._failed("network", f"nothing came for {DEADLINE:.0f} seconds")
+
+    def _over(self, outcome: Any, **more: Any) -> due.End:  # noqa: ANN401 - fields of `End`
+        return due.End(outcome=outcome, pages=self.pages, page_limit=self.page_limit, **more)
 
     def _fault(self, error: BaseException) -> due.End:
         if isinstance(error, SyncError):
@@ -287,6 +295,9 @@ class _Run:
             page_limit=self.page_limit,
             **more,
         )
+
+    def _is_files(self) -> bool:
+        return self.connection.toolkit == jsonl.TOOLKIT.name
 
     async def _renew(self) -> None:
         """Keep the lease while a slow source is waited for. Once lost, the next page says so."""
