@@ -114,7 +114,7 @@ def test_connectors_fetch_and_nothing_else() -> None:
     for file in (PACKAGE / "connectors").glob("*.py"):
         known = {name for name in imports(file, top_level=False) if name.startswith("chatproc.")}
         for name in known:
-            assert name.split(".")[1] in {"connectors", "config", "errors"}, (file, name)
+            assert name.split(".")[1] in {"connectors", "importers", "config", "errors"}, (file, name)
 
 
 def test_when_a_connection_is_due_is_decided_without_a_clock() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from chatproc import config as config_module
 from chatproc.cli.main import _DEFAULT_CONFIG
 from chatproc.config import Config, is_loopback, load_config, not_configured_error, require_model
+from chatproc.connectors import BUILT_IN, toolkit
 from chatproc.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent
@@ -187,6 +189,12 @@ def test_a_missing_key_of_a_connection_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, '[[connections]]\ntoolkit = "imap"\nid = "a"\nuser = "u"')
     assert error.what == "[[connections]] 1 (imap) `host` is missing"
     assert refusal(tmp_path, '[[connections]]\nid = "a"').what == "[[connections]] 1 `toolkit` is missing"
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if find_spec(f"chatproc.connectors.{name}")])
+def test_a_connector_of_the_package_has_the_settings_that_the_configuration_checks(name: str) -> None:
+    found = toolkit(name)
+    assert (found.name, found.settings) == (name, config_module._CONNECTIONS[name])
 
 
 def test_toolkits_are_compared_lower_case_and_bare_number_ids_are_text(tmp_path: Path) -> None:
