@@ -18,6 +18,7 @@ from chatproc.importers.chatlab import CHATLAB
 from chatproc.importers.discord import DISCORD
 from chatproc.importers.feishu import FEISHU
 from chatproc.importers.line import LINE
+from chatproc.importers.mailboxes import EML, MBOX
 from chatproc.importers.matrix import MATRIX
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
@@ -50,6 +51,8 @@ FORMATS = {
         FEISHU,
         MATRIX,
         CHATLAB,
+        MBOX,
+        EML,
     )
 }
 
@@ -109,6 +112,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         date_order=date_order,
         archive_root=Path(archive_root) if archive_root is not None else None,
         progress=progress,
+        out=Path(out),
     )
     for path in map(Path, paths):
         if not path.exists():

@@ -191,6 +191,7 @@ class Reading:
         date_order: DateOrder | None,
         archive_root: Path | None,
         progress: Callable[[str, int, int], None] | None,
+        out: Path | None = None,
     ) -> None:
         """Start with nothing noticed."""
         self.account = account
@@ -199,6 +200,7 @@ class Reading:
         self.date_order = date_order
         self.archive_root = archive_root
         self.progress = progress
+        self.out = out
         self.files: list[str] = []
         self.messages = 0
         self.edits = 0

@@ -352,16 +352,26 @@ def _sent_at(part: Part, zone: ZoneInfo, received_at: int | None, mended: list[s
 
 
 def _time(written: bytes, zone: ZoneInfo) -> tuple[int, bool] | None:
+    return milliseconds(header_text(written), zone)
+
+
+def milliseconds(written: str, zone: ZoneInfo | None) -> tuple[int, bool] | None:
+    """A date as mail writes it, and whether it has no zone; then it is read in `zone`, `None` for UTC.
+
+    Example:
+        >>> milliseconds("Wed, 1 Jul 2026 10:00:00 +0800", None)
+        (1782871200000, False)
+    """
     try:
-        parts = parsedate_tz(header_text(written)[:200])
+        parts = parsedate_tz(written[:200])
         if parts is None:
             return None
         offset = parts[9]
-        time = datetime(*parts[:6], tzinfo=zone if offset is None else UTC)
-        milliseconds = round((time - timedelta(seconds=offset or 0)).timestamp() * 1000)
+        time = datetime(*parts[:6], tzinfo=zone or UTC if offset is None else UTC)
+        since_1970 = round((time - timedelta(seconds=offset or 0)).timestamp() * 1000)
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
-    return (milliseconds, offset is None) if milliseconds >= 0 else None
+    return (since_1970, offset is None) if since_1970 >= 0 else None
 
 
 def _ids(field_value: bytes) -> list[str]:
