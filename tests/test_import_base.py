@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import re
 import stat
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def assert_valid(event: dict[str, Any]) -> None:
     assert 0 <= event["revision"] < 1 << 53
     assert event["state"] in STATES
     assert event["kind"] in {"message", "system"}
-    assert event["platform"] in {"qq", "telegram"}
+    assert re.fullmatch(r"[a-z0-9_-]{1,32}", event["platform"])
     assert isinstance(event["account_id"], str)
     assert event["conversation"]["id"]
     assert event["conversation"]["type"] in TYPES

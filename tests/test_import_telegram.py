@@ -158,7 +158,7 @@ def test_a_whole_account_export_without_ids_keys_messages_by_what_they_say(tmp_p
     assert report.not_understood == ()
 
 
-def test_a_whole_account_export_names_its_account_and_keeps_chats_apart(tmp_path: Path) -> None:
+def test_a_whole_account_export_names_its_account_where_that_tells_messages_apart(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     message = {"id": 1, "type": "message", "date_unixtime": "5", "from_id": "user42", "text": "a"}
     document = {
@@ -179,7 +179,7 @@ def test_a_whole_account_export_names_its_account_and_keeps_chats_apart(tmp_path
         "telegram:user42:1:1",
         "telegram:user42:42:1",
         "telegram:user42:42:2",
-        "telegram:user42:2:1",
+        "telegram::2:1",
     ]
     assert [event["sequence"].get("predecessor") for event in events] == [
         None,
@@ -465,3 +465,43 @@ def test_another_programs_json_is_refused(tmp_path: Path) -> None:
     path.write_text('{"rows": [1, 2]}')
     with pytest.raises(ConfigError, match="not a Telegram export"):
         read(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "kind", ["private_supergroup", "public_supergroup", "private_channel", "public_channel"]
+)
+def test_a_chat_that_is_the_same_for_everybody_is_the_same_in_an_export_of_it_alone(
+    kind: str, tmp_path: Path
+) -> None:
+    message = {"id": 7, "type": "message", "date_unixtime": "5", "from_id": "user42", "text": "a"}
+    chat = {"name": "x", "type": kind, "id": 1, "messages": [message]}
+    alone, whole = tmp_path / "a/result.json", tmp_path / "b/result.json"
+    for path in (alone, whole):
+        path.parent.mkdir()
+    alone.write_text(json.dumps(chat))
+    whole.write_text(json.dumps({"personal_information": {"user_id": 42}, "chats": {"list": [chat]}}))
+    (one,), _ = read(alone, tmp_path / "out")
+    (same,), _ = read(whole, tmp_path / "out")
+    assert {one["message_key"], same["message_key"]} == {"telegram::1:7"}
+    assert {one["account_id"], same["account_id"]} == {""}
+    assert (one["sender"]["role"], same["sender"]["role"]) == ("user", "self")
+    asked = import_chats("telegram", [alone], out=tmp_path / "asked", account="user42")
+    assert b'"telegram:user42:1:7"' in Path(asked.files[0]).read_bytes()
+
+
+def test_what_is_no_message_is_listed_with_its_line_and_has_no_follower(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(
+        '{"name": "x", "type": "personal_chat", "id": 1, "messages": [\n'
+        '{"id": 1, "type": "message", "date_unixtime": "5", "from_id": "user1", "text": "a"},\n'
+        'null, "words", 7,\n'
+        '{"id": 2, "type": "message", "date_unixtime": "6", "from_id": "user1", "text": "b"},\n'
+        '[{"id": 3}, []],\n'
+        '{"id": 4, "type": "message", "date_unixtime": "7", "from_id": "user1", "text": "c"},\n'
+        "true]}"
+    )
+    events, report = read(path, tmp_path / "out")
+    assert [event["text"] for event in events] == ["a", "b", "c"]
+    assert [event["sequence"].get("predecessor") for event in events] == [None, None, None]
+    listed = [(note["line"], note["text"]) for note in report.not_understood]
+    assert listed == [(3, 'null, "words", 7'), (5, '[{"id": 3}, []]'), (7, "true")]

@@ -557,6 +557,8 @@ def _import(  # noqa: PLR0913 - each an option of the command
     voice.show(report, render.import_blocks)
     if report["timezone_assumed"]:
         voice.say(f"times without a zone were read as {timezone or config.rules.timezone}")
+    if report["attachments"]["missing"] and config.input.archive_root is None:
+        voice.say("hint: attachments are read below input.archive_root alone; set it and import again")
     if config.context.grouping != "session":
         voice.say('hint: for a full export write grouping = "session" under [context]')
     return _PART_DONE if report["not_understood"] else 0

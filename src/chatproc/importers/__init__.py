@@ -29,12 +29,13 @@ from chatproc.importers.wechat_csv import MEMOTRACE
 from chatproc.importers.whatsapp import WHATSAPP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from chatproc.importers.base import DateOrder
+    from chatproc.importers.base import DateOrder, Format
 
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
+AUTO = "auto"
 FORMATS = {
     form.name: form
     for form in (
@@ -72,7 +73,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
     """Turn exports into batch files, one a source.
 
     Args:
-        format_name: A key of `FORMATS`.
+        format_name: A key of `FORMATS`, or `auto`: what each path is, told by its content.
         paths: Files or folders that hold exports of that format.
         account: The collecting account; `""`: what the file says, else none.
         out: The folder for the batches; made when it is not there.
@@ -95,11 +96,10 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         >>> report.messages, report.not_understood  # doctest: +SKIP
         (1520, ())
     """
-    form = FORMATS.get(format_name)
-    if form is None:
+    if format_name not in (AUTO, *FORMATS):
         raise ConfigError(
             f"unknown import format {format_name!r}",
-            hint=f"one of: {', '.join(sorted(FORMATS))}",
+            hint=f"one of: {', '.join([AUTO, *sorted(FORMATS)])}",
         )
     try:
         zone = ZoneInfo(timezone)
@@ -117,6 +117,38 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        for source in form.find(path):
-            write_batch(form, source, reading, Path(out))
+        found = _recognized(path) if format_name == AUTO else [(FORMATS[format_name], path)]
+        for form, place in found:
+            for source in form.find(place):
+                write_batch(form, source, reading, Path(out))
     return reading.report()
+
+
+def _recognized(path: Path) -> list[tuple[Format, Path]]:
+    """The one format of a path; of a folder with several, the one of each thing in it that has one."""
+    found = list(_search(path))
+    if not found:
+        looked_for = "; ".join(f"{form.name}: {form.looks_for}" for form in FORMATS.values())
+        raise ConfigError(
+            "no export of a known format here",
+            where=str(path),
+            hint=f"looked for {looked_for}",
+        )
+    return found
+
+
+def _search(path: Path) -> Iterator[tuple[Format, Path]]:
+    forms = [form for form in FORMATS.values() if form.recognizes(path)]
+    if len(forms) == 1:
+        yield forms[0], path
+    elif path.is_dir():
+        for inner in sorted(path.iterdir()):
+            if not inner.name.startswith(".") and not inner.is_symlink():
+                yield from _search(inner)
+    elif forms:
+        names = ", ".join(form.name for form in forms)
+        raise ConfigError(
+            f"this may be each of {names}",
+            where=str(path),
+            hint=f"say which it is: chatproc import {forms[0].name} …",
+        )

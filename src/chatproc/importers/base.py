@@ -236,7 +236,10 @@ class Reading:
         self.repaired.append(_note(file, line, text, reason))
 
     def object_of(self, piece: Piece, file: str) -> dict[str, Any] | None:
-        """The object in a piece; `None`, and listed, when it is damaged."""
+        """The object in a piece; `None`, and listed, when it is damaged or no object."""
+        if piece.kind == "stray":
+            self.not_understand(file, piece.line, piece.text, "no message: not an object")
+            return None
         try:
             value, mended = loads(piece.text)
         except ValueError:

@@ -48,6 +48,9 @@ _REPLY_PREFIX = re.compile(
     r"^\s*(?:(?:re|fw|fwd|aw|wg|sv|vs|tr|rv|回复|回覆|答复|转发|轉寄|轉發|返信|転送)\s*(?:\[\d+\])?\s*[:：]\s*)+",
     re.IGNORECASE,
 )
+_HAS_ZONE = re.compile(r"[+-]\d{4}\b|:\d\d\s+[A-Za-z]{1,5}\b")
+_TITLE = re.compile(r"<title\b", re.IGNORECASE)
+_TITLE_END = re.compile(r"</title\b", re.IGNORECASE)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 # A signature is proof, not content.
@@ -277,10 +280,17 @@ def _seen(source: str, body: _Body) -> str:
     """What a person sees of an HTML mail."""
     if len(source) > _MAX_HTML_CHARS:
         body.mended.append(f"HTML of {len(source)} characters, of which {_MAX_HTML_CHARS} were read")
-    lines = visible_text(source[:_MAX_HTML_CHARS])[0].split("\n")
+    lines = visible_text(_untitled(source[:_MAX_HTML_CHARS]))[0].split("\n")
     shown = [line for line in lines if not line.startswith(NOT_VISIBLE)]
     body.hides = body.hides or len(shown) < len(lines)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(shown)).strip()
+
+
+def _untitled(source: str) -> str:
+    """A mail shows no title, unlike a page; what stands in it is the name of a template."""
+    begin = _TITLE.search(source)
+    end = _TITLE_END.search(source, begin.end()) if begin else None
+    return source[: begin.start()] + source[end.start() :] if begin and end else source
 
 
 def _gather_alternative(part: Part, body: _Body) -> None:
@@ -366,7 +376,8 @@ def milliseconds(written: str, zone: ZoneInfo | None) -> tuple[int, bool] | None
         parts = parsedate_tz(written[:200])
         if parts is None:
             return None
-        offset = parts[9]
+        # The library takes a missing zone for UTC.
+        offset = parts[9] if _HAS_ZONE.search(written) else None
         time = datetime(*parts[:6], tzinfo=zone or UTC if offset is None else UTC)
         since_1970 = round((time - timedelta(seconds=offset or 0)).timestamp() * 1000)
     except (ValueError, OverflowError, TypeError, IndexError):

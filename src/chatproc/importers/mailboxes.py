@@ -67,9 +67,9 @@ class _Mbox:
         self._read()
         self._drop(len(self.window) - len(self.window.lstrip(b"\r\n")))
         while self.window:
+            line = self.line
             end, fits = self._end()
             raw = bytes(memoryview(self.window)[:end])
-            line = self.line
             self._drop(end)
             yield line, _envelope_time(raw), _unquoted(raw) if fits else None
 

@@ -119,11 +119,12 @@ class Part:
         return self._typed[1].get(name, "")
 
     def content(self) -> bytes:
-        """The body with its transfer encoding undone."""
+        """The body with its transfer encoding undone; its line ends are LF, however it came."""
         body = self.stretch.copied()
         encoding = self.field("content-transfer-encoding").strip().lower()
         if encoding == b"base64":
             return _base64(body)
+        body = body.replace(b"\r\n", b"\n")
         if encoding == b"quoted-printable":
             return binascii.a2b_qp(body)
         return body

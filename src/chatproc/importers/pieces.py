@@ -25,6 +25,9 @@ _RUN = re.compile(
     re.DOTALL,
 )
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# A whole object of few levels at once; a deeper one, or one that the window cuts, goes bracket by bracket.
+_LEVEL = rb'[{\[][^"{}\[\]]*+(?:(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"%s)[^"{}\[\]]*+)*+[}\]]'
+_FLAT_OBJECT = re.compile(_LEVEL % (b"|" + _LEVEL % (b"|" + _LEVEL % b"")), re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|.)", re.DOTALL)
 _STRING_OR_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|:\s*([^\s",:\[\]{}][^",\n}]*)', re.DOTALL)
 # Raw control characters inside strings are common in exports and hurt nobody.
@@ -46,13 +49,14 @@ class Piece:
     Attributes:
         path: Where it stands: keys joined by dots, `[]` for the elements of a list, `""` for the whole.
         kind: `open` (a watched object begins), `scalars` (members of a watched object that are no objects
-            or lists, a fragment of its text) or `object` (a wanted object, whole).
+            or lists, a fragment of its text), `object` (a wanted object, whole) or `stray` (something else
+            in a list of wanted objects).
         line: The line it begins at, from 1.
         text: Its bytes; `b""` for `open`.
     """
 
     path: str
-    kind: Literal["open", "scalars", "object"]
+    kind: Literal["open", "scalars", "object", "stray"]
     line: int
     text: bytes
 
@@ -170,6 +174,7 @@ class _Walk:
     ) -> None:
         self.file = file
         self.objects = objects
+        self.lists = {path.removesuffix(".[]") for path in objects if path.endswith(".[]")}
         self.watched = watched
         self.tick = tick
         self.window = b""
@@ -185,8 +190,8 @@ class _Walk:
             if bracket in b"{[":
                 yield from self._scalars(before, begin)
                 path = self._path_of_child(before)
-                if bracket == b"{" and path in self.objects:
-                    yield self._whole_object(path)
+                if path in self.objects and (bracket == b"{" or self._is_among_objects()):
+                    yield self._whole(path, "object" if bracket == b"{" else "stray")
                     continue
                 self.open_paths.append(path)
                 self.in_list.append(bracket == b"[")
@@ -220,10 +225,14 @@ class _Walk:
         self.window += more
         return bool(more)
 
-    def _whole_object(self, path: str) -> Piece:
-        """The object whose opening bracket was just read, up to its end."""
+    def _whole(self, path: str, kind: Literal["object", "stray"]) -> Piece:
+        """The object or list whose opening bracket was just read, up to its end."""
         begin = self.at - 1
         line = self._line_at(begin)
+        flat = _FLAT_OBJECT.match(self.window, begin)
+        if flat is not None:
+            self.at = flat.end()
+            return Piece(path, kind, line, flat[0])
         depth = 1
         head = b""
         while depth:
@@ -240,16 +249,22 @@ class _Walk:
             if not more:
                 self.at = len(self.window)
                 break
-        return Piece(path, "object", line, head or self.window[begin : self.at])
+        return Piece(path, kind, line, head or self.window[begin : self.at])
 
     def _scalars(self, before: bytes, begin: int) -> Iterator[Piece]:
-        if (
-            self.open_paths
-            and not self.in_list[-1]
-            and self.open_paths[-1] in self.watched
-            and before.strip()
-        ):
-            yield Piece(self.open_paths[-1], "scalars", self._line_at(begin), before)
+        """What stands before a bracket, where somebody wants to know."""
+        if not self.open_paths:
+            return
+        path = self.open_paths[-1]
+        if self._is_among_objects():
+            stray = before.strip(b", \t\r\n")
+            if stray:
+                yield Piece(f"{path}.[]", "stray", self._line_at(begin + before.find(stray)), stray)
+        elif not self.in_list[-1] and path in self.watched and before.strip():
+            yield Piece(path, "scalars", self._line_at(begin), before)
+
+    def _is_among_objects(self) -> bool:
+        return bool(self.in_list) and self.in_list[-1] and self.open_paths[-1] in self.lists
 
     def _path_of_child(self, before: bytes) -> str:
         if not self.open_paths:

@@ -39,6 +39,9 @@ _TYPES: dict[str, _Type] = {
     "public_channel": "channel",
 }
 
+# Chats whose messages have the same numbers for everybody; elsewhere each account counts for itself.
+_GLOBAL = frozenset({"private_supergroup", "public_supergroup", "private_channel", "public_channel"})
+
 # Members of a message that are read below or say nothing that a reader of the chat could see in words.
 _KNOWN = frozenset(
     {
@@ -130,13 +133,13 @@ def _find(path: Path) -> list[Source]:
 
 
 def _read(source: Source, reading: Reading) -> Iterator[Message]:
-    account, headers = _outline(source, reading)
+    owner, headers = _outline(source, reading)
     chats = {chat: iter(headers[chat]) for chat in _CHATS}
     current: dict[str, _Chat] = {}
     for piece in _walk(source, reading, outline=False):
         if piece.kind == "open":
-            conversation = _conversation(next(chats[piece.path], {}), account, source)
-            current[piece.path] = _Chat(conversation, source, reading)
+            conversation = _conversation(next(chats[piece.path], {}), owner, source, reading)
+            current[piece.path] = _Chat(conversation, owner, source, reading)
         elif piece.path in _MESSAGES:
             chat = current[_MESSAGES[piece.path]]
             value = reading.object_of(piece, source.name)
@@ -153,8 +156,8 @@ def _walk(source: Source, reading: Reading, *, outline: bool) -> Iterator[Piece]
 
 
 def _outline(source: Source, reading: Reading) -> tuple[str, dict[str, list[dict[str, Any]]]]:
-    """The account and the description of every chat: a walk of its own, for they may follow the messages."""
-    account = reading.account
+    """The owner and the description of every chat: a walk of its own, for they may follow the messages."""
+    owner = reading.account
     headers: dict[str, list[dict[str, Any]]] = {chat: [] for chat in _CHATS}
     found = False
     for piece in _walk(source, reading, outline=True):
@@ -163,8 +166,8 @@ def _outline(source: Source, reading: Reading) -> tuple[str, dict[str, list[dict
         elif piece.kind == "scalars":
             _describe(headers[piece.path][-1], piece, source, reading)
         elif piece.path == _OWNER:
-            owner = (reading.object_of(piece, source.name) or {}).get("user_id")
-            account = account or (f"user{owner}" if owner else "")
+            number = (reading.object_of(piece, source.name) or {}).get("user_id")
+            owner = owner or (f"user{number}" if number else "")
         else:
             found = True
     if not found and not headers["chats.list.[]"] and "type" not in (headers[""] or [{}])[0]:
@@ -172,7 +175,7 @@ def _outline(source: Source, reading: Reading) -> tuple[str, dict[str, list[dict
             "not a Telegram export: looked for `messages` or `chats.list`",
             where=str(source.files[0]),
         )
-    return account, headers
+    return owner, headers
 
 
 def _describe(header: dict[str, Any], piece: Piece, source: Source, reading: Reading) -> None:
@@ -182,11 +185,15 @@ def _describe(header: dict[str, Any], piece: Piece, source: Source, reading: Rea
         reading.not_understand(source.name, piece.line, piece.text, "damaged JSON in a chat's description")
 
 
-def _conversation(header: dict[str, Any], account: str, source: Source) -> Conversation:
+def _conversation(header: dict[str, Any], owner: str, source: Source, reading: Reading) -> Conversation:
+    """The chat; whose account this is, only exports of a whole one say.
+
+    Where that makes no difference it is left out: the chat is the same in an export of it alone.
+    """
     name = _text_or_none(header.get("name"))
     return Conversation(
         platform="telegram",
-        account=account,
+        account=reading.account if header.get("type") in _GLOBAL else owner,
         # An export without id and title still has one conversation; its place is all that names it.
         id=_text_or_none(header.get("id")) or name or f"{source.root.resolve().name}/{source.files[0].stem}",
         name=name,
@@ -197,8 +204,9 @@ def _conversation(header: dict[str, Any], account: str, source: Source) -> Conve
 class _Chat:
     """One chat of an export while its messages pass by: knows the one before."""
 
-    def __init__(self, conversation: Conversation, source: Source, reading: Reading) -> None:
+    def __init__(self, conversation: Conversation, owner: str, source: Source, reading: Reading) -> None:
         self.conversation = conversation
+        self.owner = owner
         self.source = source
         self.reading = reading
         self.occurrences = Occurrences()
@@ -253,7 +261,7 @@ class _Chat:
         who = "actor" if value.get("type") == "service" else "from"
         message.sender_id = _text_or_none(value.get(f"{who}_id"))
         message.sender_name = _text_or_none(value.get(who))
-        own = self.conversation.account
+        own = self.owner
         if message.sender_id is not None and own and message.sender_id in (own, f"user{own}"):
             message.role = "self"
         elif message.sender_id is None and message.sender_name is None:
