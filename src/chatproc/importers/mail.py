@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     Role = Literal["user", "self", "unknown"]
     Save = Callable[[bytes, str, str], str | None]
 
-MAX_BODY_CHARS = 1_000_000
+# A mail that is larger fits no group of the default size and would never be read.
+MAX_BODY_CHARS = 16_000
 _MAX_HTML_CHARS = 4_000_000
 _MAX_ID_CHARS = 450
 _MAX_NAME_BYTES = 180
