@@ -3,12 +3,13 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+MINUTES ?= 10
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(abspath $(VENV))
 # The machine's own pip settings stay in force; only its chatter goes.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow lint build wheel bench docs-check clean
+.PHONY: help demo test test-slow fuzz-importers lint build wheel bench docs-check clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,9 @@ test-slow: build small-model ## Run the long modes too.
 .PHONY: small-model
 small-model: build
 	$(BIN)/python tests/fetch_small_model.py
+
+fuzz-importers: build ## Attack the importers with damaged samples for MINUTES (10).
+	$(BIN)/python tests/fuzz_importers.py $(MINUTES)
 
 lint: build ## Check formats, lints, types and the stub.
 	cargo fmt --all --check
