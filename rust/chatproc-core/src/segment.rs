@@ -259,20 +259,80 @@ fn carried(rows: &[Row<'_>], before: &[usize], piece: &[usize], view: &View) -> 
 }
 
 fn cut_to_fit(rows: &[Row<'_>], piece: &[usize], continuity: Continuity, view: &View, runs: &mut Vec<Run>) {
-    // Pieces still to be looked at, the next one last.
-    let mut waiting = vec![(piece, continuity)];
-    while let Some((piece, continuity)) = waiting.pop() {
-        if piece.len() < 2 || fits(rows, piece, &[], view) {
-            runs.push(Run::whole(piece.to_vec(), continuity));
+    let sums = Sums::new(rows, piece, view);
+    let cuts = Cuts::new(rows, piece);
+    // Pieces still to be looked at, the next one last; each with the place of its longest silence.
+    let mut waiting = vec![(0, piece.len(), cuts.first, continuity)];
+    while let Some((begin, end, cut, continuity)) = waiting.pop() {
+        if end - begin < 2 || sums.fit(begin, end, view.limit) {
+            runs.push(Run::whole(piece[begin..end].to_vec(), continuity));
             continue;
         }
-        let silence = |at: &usize| rows[piece[*at]].sent_at - rows[piece[*at - 1]].sent_at;
-        // Of equal silences `max_by_key` takes the last, as the contract wants.
-        let cut = (1..piece.len()).max_by_key(silence).unwrap_or(1);
-        let (head, tail) = piece.split_at(cut);
-        waiting.push((tail, Continuity::CutAtBudget));
-        waiting.push((head, continuity));
+        waiting.push((cut, end, cuts.after[cut], Continuity::CutAtBudget));
+        waiting.push((begin, cut, cuts.before[cut], continuity));
     }
+}
+
+/// Where a piece is cut first, and where what lies before and after each cut is cut next.
+///
+/// A cut at a place stands before the message there; 0 is no cut. Made in one pass: looking for the longest
+/// silence of each piece anew takes the square of their number when silences are alike.
+struct Cuts {
+    first: usize,
+    before: Vec<usize>,
+    after: Vec<usize>,
+}
+
+impl Cuts {
+    fn new(rows: &[Row<'_>], piece: &[usize]) -> Self {
+        let silence = |at: usize| rows[piece[at]].sent_at - rows[piece[at - 1]].sent_at;
+        let mut before = vec![0];
+        let mut after = vec![0; piece.len()];
+        // Cuts with a longer silence than all that follow so far, each the next one of the one before it.
+        let mut open: Vec<usize> = Vec::new();
+        for at in 1..piece.len() {
+            let mut shorter = 0;
+            // Of equal silences the last comes first, as the contract wants.
+            while let Some(last) = open.pop_if(|last| silence(*last) <= silence(at)) {
+                shorter = last;
+            }
+            before.push(shorter);
+            if let Some(&longer) = open.last() {
+                after[longer] = at;
+            }
+            open.push(at);
+        }
+        Self { first: open.first().copied().unwrap_or(0), before, after }
+    }
+}
+
+/// Sums over the beginnings of a piece, so that any part of it is measured in one step.
+struct Sums(Vec<(u64, u64, u64)>);
+
+impl Sums {
+    fn new(rows: &[Row<'_>], piece: &[usize], view: &View) -> Self {
+        let mut sums = vec![(0, 0, 0)];
+        let (mut chars, mut files, mut sent) = (0, 0, 0);
+        for &at in piece {
+            if rows[at].kind == Kind::Message {
+                chars += u64::from(rows[at].cost + mark(&rows[at], view));
+                files += u64::from(rows[at].files);
+                sent += 1;
+            }
+            sums.push((chars, files, sent));
+        }
+        Self(sums)
+    }
+
+    fn fit(&self, begin: usize, end: usize, limit: u64) -> bool {
+        let (from, to) = (self.0[begin], self.0[end]);
+        alone_fits(budget::SEGMENT + to.0 - from.0, to.2 - from.2, to.1 - from.1, limit)
+    }
+}
+
+/// Characters that a message costs more where it is history.
+fn mark(row: &Row<'_>, view: &View) -> u32 {
+    if row.sent_at < view.start_at { budget::HISTORY } else { 0 }
 }
 
 fn fits(rows: &[Row<'_>], members: &[usize], carried: &[usize], view: &View) -> bool {
@@ -290,9 +350,8 @@ pub fn alone_fits(chars: u64, refs: u64, files: u64, limit: u64) -> bool {
 
 /// Characters and attachments of a segment.
 fn measure(rows: &[Row<'_>], members: &[usize], carried: &[usize], view: &View) -> (u64, u64) {
-    let mark = |row: &Row<'_>| if row.sent_at < view.start_at { budget::HISTORY } else { 0 };
     let sent = |at: &&usize| rows[**at].kind == Kind::Message;
-    let own = members.iter().filter(sent).map(|&at| u64::from(rows[at].cost + mark(&rows[at])));
+    let own = members.iter().filter(sent).map(|&at| u64::from(rows[at].cost + mark(&rows[at], view)));
     let lent = carried.iter().map(|&at| u64::from(rows[at].cost + budget::HISTORY));
     let files = members.iter().filter(sent).chain(carried).map(|&at| u64::from(rows[at].files)).sum();
     (budget::SEGMENT + own.sum::<u64>() + lent.sum::<u64>(), files)

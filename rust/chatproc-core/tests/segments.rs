@@ -281,6 +281,18 @@ fn a_piece_too_long_is_cut_at_its_longest_silence_the_later_of_equal_ones() {
 }
 
 #[test]
+fn a_talk_at_an_even_pace_is_cut_in_time_that_grows_with_its_length_alone() {
+    let key = |at: u32| format!("k{at}");
+    let notes: Vec<Note> =
+        (0..60_000).map(|at| note(&key(at), i64::from(at), at.checked_sub(1).map(key).as_deref())).collect();
+    let rows = rows(&notes);
+    let began = std::time::Instant::now();
+    let found = segment(&rows, &view(&Rule { grouping: Grouping::Session, limit: 2_000, ..SQL }));
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    assert_eq!(found.segments.iter().map(|piece| piece.members.len()).sum::<usize>(), 60_000);
+}
+
+#[test]
 fn a_piece_after_a_silence_that_is_cut_further_carries_nothing() {
     let rule = Rule { grouping: Grouping::Session, limit: 64 + 160 + 200, ..SQL };
     let notes =
