@@ -20,6 +20,7 @@ import chatproc
 from chatproc import config as config_module
 from chatproc import plan_events
 from chatproc.cli.main import cli
+from chatproc.importers import FORMATS
 from tests import sse
 from tests.lines_server import install
 from tests.project import Project, chat, event, lines
@@ -128,6 +129,13 @@ def test_python_code_on_a_page_is_python_and_imports_what_there_is(name: str) ->
             if isinstance(statement, ast.ImportFrom) and statement.module is not None:
                 module = importlib.import_module(statement.module)
                 assert [alias.name for alias in statement.names if not hasattr(module, alias.name)] == []
+
+
+@pytest.mark.parametrize("name", [*READMES, "docs/importing.md"])
+def test_every_import_format_is_on_the_pages_that_list_them(name: str) -> None:
+    listed = "\n".join(re.findall(r"^\|.*\|$", page(name), flags=re.MULTILINE))
+    form = "chatproc import {}" if name in READMES else "| `{}` |"
+    assert [known for known in FORMATS if form.format(known) not in listed] == []
 
 
 def test_every_function_and_error_of_the_package_is_on_its_page() -> None:

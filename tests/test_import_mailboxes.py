@@ -285,7 +285,7 @@ def test_a_long_mailbox_needs_no_more_memory_than_a_short_one(tmp_path: Path) ->
         tracemalloc.stop()
         return peak_bytes
 
-    assert peak(1500) < peak(500) + (1 << 20)
+    assert peak(900) < peak(300) + (1 << 20)
 
 
 @pytest.mark.parametrize("seed", range(60))
