@@ -13,21 +13,71 @@ from chatproc.importers import FORMATS, import_chats
 
 SAMPLES = Path(__file__).parent / "samples"
 DEMO = Path(__file__).parent.parent / "examples" / "demo"
-EMAIL = sorted(path for path in (SAMPLES / "email").glob("*.eml"))
-TELEGRAM = sorted(path for path in (SAMPLES / "telegram").glob("*.json"))
-KINDS = [
-    *((path, "eml") for path in EMAIL),
-    *((path, "telegram") for path in TELEGRAM),
-    (SAMPLES / "qq/qce_v5_single.json", "qq-qce"),
-    (SAMPLES / "email", "eml"),
-    (DEMO / "qq", "qq-qce"),
-    (DEMO / "telegram", "telegram"),
-]
+# What the files of a folder are; a sample of an answer that holds no messages is nothing.
+FOLDERS = {
+    "chatlab/*": "chatlab",
+    "discord/*.json": "discord",
+    "email/*.eml": "eml",
+    "feishu/*.json": "feishu",
+    "line/*.txt": "line",
+    "matrix/element_*.json": "matrix",
+    "qq/pcqq_*.txt": "qq-txt",
+    "qq/qce_*.json": "qq-qce",
+    "slack/*.zip": "slack",
+    "slack/constructed": "slack",
+    "telegram/*.json": "telegram",
+    "wechat/chatlog.csv": "chatlog",
+    "wechat/chatlog_api.json": "chatlog",
+    "wechat/memotrace_*.csv": "memotrace",
+    "wechat/weflow.json": "weflow",
+    "whatsapp/*.txt": "whatsapp",
+    # Whole folders of one kind.
+    "discord": "discord",
+    "email": "eml",
+    "feishu": "feishu",
+    "line": "line",
+    "whatsapp": "whatsapp",
+    # What an API answers, and parts of exports, are no exports.
+    "wechat/chatlog_api_error.json": None,
+    "matrix/synapse_*.json": None,
+    "slack/constructed/*.json": None,
+    "slack/constructed/general/*": None,
+    "slack/*.json": None,
+}
+KINDS = [(path, form) for place, form in FOLDERS.items() for path in sorted(SAMPLES.glob(place))]
+KINDS += [(DEMO / "qq", "qq-qce"), (DEMO / "telegram", "telegram")]
 
 
 @pytest.mark.parametrize(("path", "form"), KINDS, ids=lambda value: getattr(value, "name", value))
-def test_each_sample_is_recognized_as_its_own_format_and_no_other(path: Path, form: str) -> None:
-    assert [known.name for known in FORMATS.values() if known.recognizes(path)] == [form]
+def test_each_sample_is_recognized_as_its_own_format_and_no_other(path: Path, form: str | None) -> None:
+    assert [known.name for known in FORMATS.values() if known.recognizes(path)] == ([form] if form else [])
+
+
+def test_no_sample_is_left_out_of_that() -> None:
+    told = {path for path, _ in KINDS}
+    inside = {path for path in SAMPLES.rglob("*") if path.is_file() and path.name != "SOURCES.md"}
+    assert {path for path in inside if not told & {path, *path.parents}} == set()
+    assert {form for _, form in KINDS} >= set(FORMATS) - {"mbox"}  # an mbox is made of the mails, elsewhere
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[2019-12-24, 12:23] Jane Doe: Hello John!\n[2020-01-17, 21:49] John Doe: Hello\n",  # Signal
+        '{"error": "no such chat"}',
+        "From: here to there\nit is far\n",
+        "Subject,Date\n1,2\n",
+        "Lieber Leser: dies ist ein Text.\n",
+        "[]",
+        "<html><body>From: x</body></html>",
+        "\0" * 100,
+    ],
+)
+def test_what_only_looks_like_an_export_is_none(text: str, tmp_path: Path) -> None:
+    for name in ("x.txt", "x.json", "x.csv", "result.json"):
+        (tmp_path / name).write_text(text)
+        matched = [known.name for known in FORMATS.values() if known.recognizes(tmp_path / name)]
+        assert matched == ([] if not text.startswith("From: ") else ["eml"])
 
 
 def test_auto_imports_what_the_named_format_imports(tmp_path: Path) -> None:

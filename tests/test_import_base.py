@@ -290,6 +290,19 @@ def test_half_a_surrogate_pair_becomes_a_replacement_and_is_reported(tmp_path: P
     assert [note["line"] for note in report.repaired] == [1]
 
 
+@pytest.mark.parametrize(("seconds", "taken"), [(253402207199, 1), (253402207200, 0), (17048888888000, 0)])
+def test_a_time_that_the_core_refuses_is_listed_with_its_message(
+    seconds: int, taken: int, tmp_path: Path
+) -> None:
+    message = {"id": 1, "type": "message", "date_unixtime": str(seconds), "text": "a"}
+    export = tmp_path / "result.json"
+    export.write_text(json.dumps({"type": "personal_chat", "id": 1, "messages": [message]}))
+    report = import_chats("telegram", [export], out=tmp_path / "out")
+    lines = Path(report.files[0]).read_bytes().splitlines()
+    assert (report.messages, len(report.not_understood)) == (taken, 1 - taken)
+    assert plan_events(lines).counts["accepted"] == taken
+
+
 def test_a_long_export_needs_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         export = tmp_path / f"{count}.json"

@@ -31,6 +31,8 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 SCHEMA = "chatproc.event/1"
 MAX_KEY_CHARS = 512
 SHOWN_CHARS = 200
+# Milliseconds: what begins here has a year of five digits in some zone, and the core refuses it.
+END_OF_TIME = 253_402_207_200_000
 MAX_SOURCE_DEPTH = 24
 # Equal messages of one second stand close together; this bounds the memory for a file of any size.
 REMEMBERED_FINGERPRINTS = 200_000
@@ -480,7 +482,11 @@ def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Pa
     descriptor, temporary = tempfile.mkstemp(dir=out, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.writelines(event_line(message, form, reading) for message in form.read(source, reading))
+            file.writelines(
+                event_line(message, form, reading)
+                for message in form.read(source, reading)
+                if _has_time(message, reading)
+            )
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
@@ -490,6 +496,13 @@ def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Pa
     _sync_folder(out)
     reading.files.append(str(path))
     return path
+
+
+def _has_time(message: Message, reading: Reading) -> bool:
+    if 0 <= message.sent_at < END_OF_TIME:
+        return True
+    reading.not_understand(message.file, message.line, message.text, "a time outside the years 1970 to 9999")
+    return False
 
 
 def event_line(message: Message, form: Format, reading: Reading) -> bytes:

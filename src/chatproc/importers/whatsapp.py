@@ -65,6 +65,8 @@ _QUOTES = re.compile('["“”„«»「」『』]')
 _MENTION = re.compile("@\u2068~?\\s?([^\u2068\u2069\n]+)\u2069")
 _NUMBERED = re.compile(r"^\d{6,8}-(?=\D)")
 _AGAIN = re.compile(r"\s?\(\d{1,3}\)$")
+# Signal's tools write so; WhatsApp has seconds wherever it has brackets and such dates.
+_SIGNAL = re.compile(r"\[\d{4}-\d\d-\d\d, \d\d:\d\d\] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,9 @@ def _name(written: str) -> str:
 
 
 def _is_export(file: Path) -> bool:
-    """The first line that is not empty begins a message."""
+    """The first line that is not empty begins a message, and not as those of Signal do."""
     first = next((line for line in first_lines(file) if unmarked(line)), "")
-    return _head(first) is not None
+    return _head(first) is not None and _SIGNAL.match(first) is None
 
 
 def _find(path: Path) -> list[Source]:
