@@ -415,6 +415,11 @@ def test_html_is_what_a_person_sees_of_it() -> None:
     assert found.source["hidden_text"] is True
 
 
+def test_html_without_a_label_is_read_as_it_declares_itself() -> None:
+    page = '<meta http-equiv="Content-Type" content="text/html; charset=big5"><p>週五交表</p>'
+    assert body_of("text/html", page.encode("big5")) == "週五交表"
+
+
 def test_a_mail_inside_a_mail_is_shown_with_its_head_and_its_files() -> None:
     inner = (
         "From: =?utf-8?B?546L5pWP?= <w@x.test>\nDate: Tue, 30 Jun 2026 10:00:00 +0800\nSubject: old\n"

@@ -141,21 +141,18 @@ def mail_message(  # noqa: PLR0913 - each a fact that the mail does not hold
     sent_at, assumed = _sent_at(part, zone, received_at, body.mended)
     senders = _addresses([part.field("from") or part.field("sender")], charset)
     sender_id, sender_name = senders[0] if senders else (None, None)
-    own = _ids(part.field("message-id"))
-    print_of_text = _fingerprint(
-        header_text(part.field("date")), sender_id or sender_name, subject, body.text()
-    )
-    identity = own[0] if own else None
-    key = mail_key(identity) if identity else f"email:~{print_of_text}"
-    parents = _ids(part.field("references")), _ids(part.field("in-reply-to"))
-    root = next((ids[0] for ids in parents if ids), identity or f"~{print_of_text}")
-    parent = next((ids[-1] for ids in (parents[1][:1], parents[0]) if ids), None)
+    identity, root, parent = _kin(part)
+    nameless = _fingerprint(header_text(part.field("date")), sender_id or sender_name, subject, body.text())
     recipients = _addresses(part.fields.get("to", []), charset)
     message = Message(
         conversation=Conversation(
-            "email", account, _bounded(root), _REPLY_PREFIX.sub("", subject) or None, "thread"
+            "email",
+            account,
+            _bounded(root or f"~{nameless}"),
+            _REPLY_PREFIX.sub("", subject) or None,
+            "thread",
         ),
-        key=key,
+        key=mail_key(identity) if identity else f"email:~{nameless}",
         sent_at=sent_at,
         line=0,
         file="",
@@ -384,6 +381,14 @@ def milliseconds(written: str, zone: ZoneInfo | None) -> tuple[int, bool] | None
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
     return (since_1970, offset is None) if since_1970 >= 0 else None
+
+
+def _kin(part: Part) -> tuple[str | None, str | None, str | None]:
+    """The mail's own id, that of the first mail of its thread, and that of the mail it answers."""
+    own, references = _ids(part.field("message-id")), _ids(part.field("references"))
+    answered = _ids(part.field("in-reply-to"))[:1] or references[-1:]
+    first = references[:1] or answered or own
+    return (*own, None)[0], (*first, None)[0], (*answered, None)[0]
 
 
 def _ids(field_value: bytes) -> list[str]:

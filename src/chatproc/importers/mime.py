@@ -19,12 +19,14 @@ MAX_DEPTH = 20
 MAX_PARTS = 1000
 _MAX_HEADER_BYTES = 64 << 10
 _LONGEST_MARK = 200
+_HEAD_OF_PAGE = 4096
 
 _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*:", re.DOTALL)
 _WORD = re.compile(rb"=\?([!->@-~]{1,60})\?([bBqQ])\?([^?]*+)\?=")
 _PARAMETER = re.compile(rb';\s*+([^\s=;"]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"?|[^;]*+)', re.DOTALL)
 _NUMBERED = re.compile(r"([^*]++)(?:\*(\d{1,3}))?(\*)?")
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
+_DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_-]{3,20})""", re.IGNORECASE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 
 # What mailers write, and the charset that they mean by it: the first that fits.
@@ -131,7 +133,11 @@ class Part:
 
     def text(self) -> tuple[str, str]:
         """The body as text, its lines ended by LF, and what had to be mended (may be empty)."""
-        text, note = decoded(self.content(), self.charset)
+        content, label = self.content(), self.charset
+        if not label and self.type == "text/html":
+            declared = _DECLARED.search(content, 0, _HEAD_OF_PAGE)
+            label = declared[1].decode("ascii").lower() if declared else ""
+        text, note = decoded(content, label)
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if self.parameter("format").lower() == "flowed":
             text = _unflowed(text, joined=self.parameter("delsp").lower() == "yes")
