@@ -21,6 +21,7 @@ FOLDERS = {
     "feishu/*.json": "feishu",
     "line/*.txt": "line",
     "matrix/element_*.json": "matrix",
+    "mbox/*.mbox": "mbox",
     "qq/pcqq_*.txt": "qq-txt",
     "qq/qce_*.json": "qq-qce",
     "slack/*.zip": "slack",
@@ -36,6 +37,7 @@ FOLDERS = {
     "email": "eml",
     "feishu": "feishu",
     "line": "line",
+    "mbox": "mbox",
     "whatsapp": "whatsapp",
     # What an API answers, and parts of exports, are no exports.
     "wechat/chatlog_api_error.json": None,
@@ -57,7 +59,7 @@ def test_no_sample_is_left_out_of_that() -> None:
     told = {path for path, _ in KINDS}
     inside = {path for path in SAMPLES.rglob("*") if path.is_file() and path.name != "SOURCES.md"}
     assert {path for path in inside if not told & {path, *path.parents}} == set()
-    assert {form for _, form in KINDS} >= set(FORMATS) - {"mbox"}  # an mbox is made of the mails, elsewhere
+    assert {form for _, form in KINDS} >= set(FORMATS)
 
 
 @pytest.mark.parametrize(

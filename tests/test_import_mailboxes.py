@@ -47,6 +47,29 @@ def texts(events: list[dict[str, Any]]) -> list[str]:
     return [event["text"] for event in events]
 
 
+def test_the_sample_is_what_a_person_reads_in_it(tmp_path: Path) -> None:
+    """Read by hand from the file."""
+    events, report = read("mbox", SAMPLES.parent / "mbox", tmp_path, account="chen@student.example")
+    assert texts(events) == [
+        (
+            "实验报告一\n\n实验报告一请在 7 月 10 日（周五）17:00 前交到 302 办公室。\n\n"
+            "From here on only printed copies count."
+        ),
+        "Re: 实验报告一\n\nMay it be printed on both sides?\n\n> only printed copies count",
+    ]
+    assert [event["sender"] for event in events] == [
+        {"id": "lin@school.example", "name": "林老师", "role": "user"},
+        {"id": "chen@student.example", "name": "Chen", "role": "self"},
+    ]
+    assert {event["conversation"]["id"] for event in events} == {"one@school.example"}
+    assert {event["conversation"]["name"] for event in events} == {"实验报告一"}
+    assert [event["sent_at"] for event in events] == [1782871200, 1782876600]
+    assert [event["reply_to"] for event in events] == [None, "email:one@school.example"]
+    assert [(note["line"], note["reason"]) for note in report.repaired] == [
+        (39, "deleted in Thunderbird: left out")
+    ]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("between", "envelope"),
