@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from chatproc.cli import render
 from chatproc.cli.progress import ProgressDisplay
+from chatproc.importers import ImportReport
 
 # Mostly what an attack is made of, so that sequences really form.
 HOSTILE = st.text(
@@ -218,3 +219,11 @@ def test_progress_on_a_terminal_is_a_bar_that_leaves_nothing_behind() -> None:
     assert "2 of 8 groups" in shown
     assert "1 tasks  7 tokens  x" in shown
     assert "\x1b[2J" not in shown
+
+
+def test_an_import_shows_what_was_mended_and_why_something_was_not_understood() -> None:
+    note = {"file": "a.mbox", "line": 3, "text": "Subject", "reason": "a mail without any time"}
+    document = ImportReport(not_understood=(note,), repaired=({**note, "reason": "cut"},) * 2).to_dict()
+    tables = {block.title: block.rows for block in render.import_blocks(document) if hasattr(block, "rows")}
+    assert tables["mended"] == [(2, "cut")]
+    assert tables["not understood"] == [("a.mbox:3", "a mail without any time", "Subject")]

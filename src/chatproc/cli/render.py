@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -486,9 +487,14 @@ def import_blocks(document: Document) -> list[Block]:
         ("attachments", _counts(document["attachments"])),
         ("time zone assumed", document["timezone_assumed"]),
     ]
-    rows = [(f"{line['file']}:{line['line']}", line["text"]) for line in document["not_understood"]]
+    rows = [
+        (f"{line['file']}:{line['line']}", line["reason"], line["text"])
+        for line in document["not_understood"]
+    ]
     files = Table(("batch",), [(file,) for file in document["files"]])
-    return [Facts(facts), files, Table(("where", "text"), rows, title="not understood")]
+    counts = Counter(line["reason"] for line in document["repaired"])
+    mended = Table(("times", ""), [(count, reason) for reason, count in counts.most_common()], title="mended")
+    return [Facts(facts), files, mended, Table(("where", "why", "text"), rows, title="not understood")]
 
 
 def init_blocks(document: Document) -> list[Block]:
