@@ -49,6 +49,7 @@ wheel: $(VENV)/.ready ## Build the wheel and the source distribution into dist/.
 bench: build ## Measure; prints the table of benches/README.md.
 	cargo bench -q -p chatproc-core
 	$(BIN)/python benches/rounds.py
+	$(BIN)/python benches/imports.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
