@@ -427,6 +427,13 @@ class ImapConnection(ConnectionConfig):
     max_body_chars: _Count = 20_000
     attachments_dir: _OptionalPath = None
 
+    @model_validator(mode="after")
+    def _agree(self) -> ImapConnection:
+        if not self.tls and not is_loopback(f"imap://{self.host}"):
+            bound = "true (plain text shows mails and password to the network; false is for this machine only)"
+            raise _DisagreementError("tls", self.tls, bound)
+        return self
+
 
 class MatrixConnection(ConnectionConfig):
     """Matrix rooms."""
@@ -435,6 +442,13 @@ class MatrixConnection(ConnectionConfig):
     homeserver: _Endpoint
     user: _Text
     rooms: _Listed[_Text] = ()
+
+    @model_validator(mode="after")
+    def _agree(self) -> MatrixConnection:
+        if self.homeserver.startswith("http:") and not is_loopback(self.homeserver):
+            bound = "https:// (plain http shows messages and token to the network; it is for this machine only)"
+            raise _DisagreementError("homeserver", self.homeserver, bound)
+        return self
 
 
 class ChatlogConnection(ConnectionConfig):

@@ -171,7 +171,7 @@ class _Run:
             return [line for uid in uids for line in await self._lines(name, [uid], sizes)]
         await self._check_gone(set(uids) - mails.keys())
         found = [mails[uid] for uid in uids if uid in mails]
-        return [await asyncio.to_thread(self._line_of, name, mail) for mail in found]
+        return await asyncio.to_thread(lambda: [self._line_of(name, mail) for mail in found])
 
     async def _check_gone(self, missing: set[int]) -> None:
         """A mail that an answer left out must have been expunged, else it would be lost."""

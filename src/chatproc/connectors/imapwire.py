@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import os
 import re
+import socket
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -311,9 +313,15 @@ def _faults_of(place: str) -> Iterator[None]:
     except TimeoutError as error:
         what = f"the server was silent for {_SILENCE:.0f} seconds"
         raise SyncError(what, fault="network", where=place) from error
-    except (OSError, EOFError) as error:
-        what = getattr(error, "strerror", None) or "the server closed the connection in the middle"
-        raise SyncError(f"no connection: {what}", fault="network", where=place) from error
+    except EOFError as error:
+        what = "the server closed the connection in the middle"
+        raise SyncError(what, fault="network", where=place) from error
+    except socket.gaierror as error:
+        what = f"no such server: {error.strerror}"
+        raise SyncError(what, fault="network", where=place) from error
+    except OSError as error:
+        what = f"no connection: {os.strerror(error.errno) if error.errno else error}"
+        raise SyncError(what, fault="network", where=place) from error
 
 
 def _parsed(pieces: Sequence[bytes]) -> list[_Value]:
