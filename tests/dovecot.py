@@ -31,7 +31,7 @@ def why_not() -> str | None:
     if shutil.which("dovecot") is None or shutil.which("openssl") is None:
         return "no dovecot here (Debian: apt-get install dovecot-imapd openssl)"
     said = subprocess.run(["dovecot", "--version"], capture_output=True, text=True, check=False).stdout
-    return None if said.startswith("2.3.") else f"the test's configuration is for Dovecot 2.3, not {said[:20]}"
+    return None if said.startswith("2.3.") else f"the tests' settings are for Dovecot 2.3, not {said[:20]}"
 
 
 def mail(number: int, text: str = "", *, sent_at: int | None = None, **headers: str) -> bytes:
@@ -82,12 +82,19 @@ class Dovecot:
         log.close()
         until = time.monotonic() + PATIENCE
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.plain_port), 5) as wire:
-                if wire.recv(100).startswith(b"* OK"):
-                    return
+            if self._answers():
+                return
             if time.monotonic() > until or self._server.poll() is not None:
                 raise AssertionError((self.folder / "start.log").read_text() + self.log())
             time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.plain_port), 5) as wire,
+        ):
+            return wire.recv(100).startswith(b"* OK")
+        return False
 
     def kill(self) -> None:
         """SIGKILL to all of it."""

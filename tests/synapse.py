@@ -81,8 +81,9 @@ class Synapse:
 
     def person(self, name: str) -> Person:
         """A new account."""
-        account = {"username": f"{name}{next(self._numbers)}", "password": "pw", "auth": {"type": "m.login.dummy"}}
-        said = request(self.url, "POST", "/_matrix/client/v3/register", account)
+        account = {"username": f"{name}{self.number()}", "password": "pw"}
+        stage = {"auth": {"type": "m.login.dummy"}}
+        said = request(self.url, "POST", "/_matrix/client/v3/register", {**account, **stage})
         return Person(self, said["user_id"], said["access_token"])
 
     def number(self) -> int:
@@ -113,7 +114,10 @@ class Synapse:
             "presence": {"enabled": False},
             "push": {"enabled": False},
             "bcrypt_rounds": 4,
-            **dict.fromkeys(("rc_message", "rc_registration", "rc_joins_per_room", "rc_room_creation"), quick),
+            "rc_message": quick,
+            "rc_registration": quick,
+            "rc_joins_per_room": quick,
+            "rc_room_creation": quick,
             "rc_login": {"address": quick, "account": quick},
             "rc_joins": {"local": quick, "remote": quick},
             "rc_invites": {"per_room": quick, "per_user": quick, "per_issuer": quick},

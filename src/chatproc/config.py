@@ -430,7 +430,7 @@ class ImapConnection(ConnectionConfig):
     @model_validator(mode="after")
     def _agree(self) -> ImapConnection:
         if not self.tls and not is_loopback(f"imap://{self.host}"):
-            bound = "true (plain text shows mails and password to the network; false is for this machine only)"
+            bound = "true (plain text shows mails and password to the network; it is for this machine)"
             raise _DisagreementError("tls", self.tls, bound)
         return self
 
@@ -446,7 +446,7 @@ class MatrixConnection(ConnectionConfig):
     @model_validator(mode="after")
     def _agree(self) -> MatrixConnection:
         if self.homeserver.startswith("http:") and not is_loopback(self.homeserver):
-            bound = "https:// (plain http shows messages and token to the network; it is for this machine only)"
+            bound = "https:// (plain http shows messages and token to the network; it is for this machine)"
             raise _DisagreementError("homeserver", self.homeserver, bound)
         return self
 

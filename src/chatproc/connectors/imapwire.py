@@ -196,7 +196,7 @@ class Wire:
         found: dict[int, dict[bytes, _Value]] = {}
         for answer in answers:
             values = answer[-1]
-            if answer[2:3] == [b"FETCH"] and isinstance(values, list):
+            if _named(answer[1:], b"FETCH") and isinstance(values, list):
                 pairs = _pairs(values)
                 # A server may tell of changed flags at any time, of this mail or of another.
                 if (uid := _whole(pairs.get(b"UID"))) in asked:

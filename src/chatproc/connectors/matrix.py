@@ -46,7 +46,9 @@ async def _pull(ask: Pull) -> AsyncIterator[Page]:
     async with Web(config.homeserver, token=token) as web:
         run = _Run(ask, config, web)
         await run.begin()
-        yield await run.sync()
+        page = await run.sync()
+        if page.events or page.cursor != ask.cursor or not page.more:
+            yield page
         while (gap := run.next_gap()) is not None:
             yield await run.read(*gap)
 
@@ -96,11 +98,14 @@ class _Run:
         since = self._cursor["next_batch"]
         lines: list[bytes] = []
         rooms = members(said.get("rooms"))
+        wanted = self._wanted()
         for state in ("join", "leave"):
             for room_id, told in members(rooms.get(state)).items():
-                lines += await self._new_events(room_id, members(told), since)
+                # Rooms that were not asked for come all the same, without events.
+                if not wanted or room_id in wanted:
+                    lines += await self._new_events(room_id, members(told), since)
         next_batch = _required(said, "next_batch")
-        for room_id in self._wanted() - self._cursor["rooms"].keys():
+        for room_id in wanted - self._cursor["rooms"].keys():
             # Named in the configuration and silent so far: joined long ago, or not joined at all.
             self._room(room_id)["gaps"].append(self._gap(next_batch))
         self._cursor["next_batch"] = next_batch
