@@ -182,7 +182,7 @@ def test_a_mail_that_is_left_out_but_still_there_is_a_fault_of_the_server() -> N
         ({"BODY.PEEK": b"* 1 FETCH (UID 7 BODY[] {99999999999}\r\n"}, ("bad_data", "more than 256 MB")),
         ({"BODY.PEEK": b"* 1 FETCH (UID 7 BODY[] \r\n"}, ("bad_data", "no IMAP")),
         ({"EXAMINE": b"* ) OK\r\n"}, ("bad_data", "no IMAP")),
-        ({"EXAMINE": b"TAG NO no\x1b[31mred\x07\r\n"}, ("bad_data", "no [31mred")),
+        ({"EXAMINE": b"TAG NO [LIMIT] no\x1b[31mred\x07\r\n"}, ("rate", "no [31mred")),
     ],
 )
 def test_each_refusal_has_its_class_and_its_words(

@@ -251,15 +251,20 @@ def test_a_room_that_may_not_be_read_is_told_once(wang: Person, reader: Person) 
     foreign = wang.new_room()
     own = wang.new_room(reader)
     wang.say(own, "hello")
-    pull = puller(reader, rooms=[foreign, own])
+    pull = puller(reader, rooms=[foreign, own, "#nowhere:localhost"])
     assert pull.run() is None
-    assert [event["text"] for event in newest(pull).values()] == ["hello"]
-    (refused,) = pull.quarantined
-    told = json.loads(pull.lines[refused["line"] - 1])
-    assert told["room"] == foreign
-    assert "403" in told["why"]
+    assert texts(pull) == ["hello"]
+    told = [json.loads(pull.lines[refused["line"] - 1]) for refused in pull.quarantined]
+    assert {line["room"] for line in told} == {foreign, "#nowhere:localhost"}
+    assert all("403" in line["why"] for line in told)
     pull.run()
-    assert len(pull.quarantined) == 1
+    assert len(pull.quarantined) == 2
+
+    wang.ask("POST", f"rooms/{foreign}/invite", {"user_id": reader.user})
+    reader.ask("POST", f"join/{foreign}", {})
+    wang.say(foreign, "welcome")
+    pull.run()
+    assert texts(pull) == ["hello", "welcome"]
 
 
 def test_encrypted_messages_are_notices_in_the_chain_and_told_once(wang: Person, reader: Person) -> None:

@@ -66,12 +66,13 @@ class _Run:
         self._folders = config.folders
         self._wire = wire
         self._line_of = _reader(ask, config)
-        self._cursor: dict[str, Any] = {"since": ask.since, "folders": {}, **copy.deepcopy(ask.cursor)}
+        blank = {"since": ask.since, "folders": {}, "refused": []}
+        self._cursor: dict[str, Any] = {**blank, **copy.deepcopy(ask.cursor)}
         self._opened: str | None = None
-        self._refused: list[str] = []
+        self._refused: dict[str, str] = {}
 
     async def pages(self) -> AsyncIterator[Page]:
-        """All that there is to read, then what could not be opened."""
+        """All that there is to read, then which folders could not be opened."""
         usable = []
         for name in self._folders:
             if await self._open(name):
@@ -82,15 +83,20 @@ class _Run:
             if self._place(name)["backfill_uid"] and await self._open(name):
                 async for lines in self._backfill(name):
                     yield self._page(lines, more=True)
-        yield self._page([], more=False)
-        if self._refused:
-            names = ", ".join((await self._wire.folders())[:_FOLDERS_SHOWN])
-            raise SyncError(
-                f"folders that cannot be opened: {'; '.join(self._refused)}",
-                fault="bad_data",
-                where=self._wire.place,
-                hint=f"the account has: {names}",
-            )
+        yield self._page(await self._tell_refused(), more=False)
+
+    async def _tell_refused(self) -> list[bytes]:
+        """A line for each folder that cannot be opened, once; they stop no other folder."""
+        told = set(self._cursor["refused"])
+        self._cursor["refused"] = sorted(self._refused)
+        fresh = {name: why for name, why in self._refused.items() if name not in told}
+        if not fresh:
+            return []
+        names = (await self._wire.folders())[:_FOLDERS_SHOWN]
+        return [
+            _told(folder=name, why=f"it cannot be opened: {why}", there_are=names)
+            for name, why in fresh.items()
+        ]
 
     def _page(self, lines: list[bytes], *, more: bool) -> Page:
         return Page(lines, copy.deepcopy(self._cursor), more)
@@ -108,7 +114,7 @@ class _Run:
         except RefusedError as no:
             if no.fault is not None:
                 raise
-            self._refused.append(f"{name} ({no})")
+            self._refused[name] = str(no)
             self._opened = None
             return False
         self._opened = name
@@ -160,14 +166,15 @@ class _Run:
         if not uids:
             return []
         if sizes[uids[0]] > LARGEST_MAIL:
-            return [_unreadable(name, uids[0], f"larger than {LARGEST_MAIL >> 20} MB")]
+            why = f"larger than {LARGEST_MAIL >> 20} MB"
+            return [_told(folder=name, uid=uids[0], why=why)]
         try:
             mails = await self._wire.mails(uids)
         except RefusedError as no:
             if no.fault is not None:
                 raise
             if len(uids) == 1:
-                return [_unreadable(name, uids[0], f"the server does not give it: {no}")]
+                return [_told(folder=name, uid=uids[0], why=f"the server does not give it: {no}")]
             return [line for uid in uids for line in await self._lines(name, [uid], sizes)]
         await self._check_gone(set(uids) - mails.keys())
         found = [mails[uid] for uid in uids if uid in mails]
@@ -227,9 +234,9 @@ def _reader(ask: Pull, config: ImapConnection) -> Callable[[str, Mail], bytes]:
     return line_of
 
 
-def _unreadable(folder: str, uid: int, why: str) -> bytes:
-    """What stands in the quarantine for a mail that could not be had."""
-    return json.dumps({"folder": folder, "uid": uid, "why": why}, ensure_ascii=False).encode()
+def _told(**facts: object) -> bytes:
+    """What stands in the quarantine for a mail or a folder that could not be had."""
+    return json.dumps(facts, ensure_ascii=False).encode()
 
 
 def _arrival(written: bytes) -> int | None:

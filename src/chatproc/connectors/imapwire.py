@@ -97,8 +97,8 @@ class Wire:
             SyncError: There is no such server, or its certificate is refused.
         """
         place = f"{host}:{port}"
+        context = _trust(ca_file, place) if tls else None
         with _faults_of(place):
-            context = ssl.create_default_context(cafile=ca_file) if tls else None
             async with asyncio.timeout(_SILENCE):
                 reader, writer = await asyncio.open_connection(host, port, ssl=context)
         return cls(place, reader, writer)
@@ -294,6 +294,18 @@ class Wire:
 
     def _senseless(self, what: str, hint: str | None = None) -> SyncError:
         return SyncError(f"the server gave {what}", fault="bad_data", where=self.place, hint=hint)
+
+
+def _trust(ca_file: Path | None, place: str) -> ssl.SSLContext:
+    """The system's authorities, and those of a file beside them."""
+    context = ssl.create_default_context()
+    try:
+        if ca_file is not None:
+            context.load_verify_locations(ca_file)
+    except OSError as error:
+        what = f"ca_file cannot be used: {error.strerror or 'no certificate in it'}: {ca_file}"
+        raise SyncError(what, fault="network", where=place, hint="a file with certificates in PEM") from error
+    return context
 
 
 @contextlib.contextmanager

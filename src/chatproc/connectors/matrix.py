@@ -84,8 +84,10 @@ class _Run:
             }
         for alias in self._config.rooms:
             if alias.startswith("#") and alias not in self._cursor["aliases"]:
-                said = await self._get(f"{_API}/directory/room/{quote(alias, safe='')}")
-                self._cursor["aliases"][alias] = _required(said, "room_id")
+                # One that leads nowhere stays as it is, and is told like a room that may not be read.
+                said = await self._if_there(f"{_API}/directory/room/{quote(alias, safe='')}")
+                if said is not None:
+                    self._cursor["aliases"][alias] = _required(said, "room_id")
         wanted = self._wanted()
         if wanted:
             # A room that is left out is forgotten: should it come back, it is read like a new one.
@@ -250,7 +252,7 @@ class _Run:
         }
         wanted = self._wanted()
         if wanted:
-            room["rooms"] = sorted(wanted)
+            room["rooms"] = sorted(name for name in wanted if name.startswith("!"))
         return {"room": room, "presence": nothing, "account_data": nothing}
 
     def _event_filter(self) -> dict[str, Any]:
@@ -264,8 +266,13 @@ class _Run:
         return await self._get(f"{_API}/rooms/{quote(room_id, safe='')}/messages", {**query, **ends})
 
     async def _event(self, room_id: str, event_id: str) -> dict[str, Any] | None:
+        return await self._if_there(
+            f"{_API}/rooms/{quote(room_id, safe='')}/event/{quote(event_id, safe='')}"
+        )
+
+    async def _if_there(self, path: str) -> dict[str, Any] | None:
         try:
-            return await self._get(f"{_API}/rooms/{quote(room_id, safe='')}/event/{quote(event_id, safe='')}")
+            return await self._get(path)
         except AnswerError as error:
             if error.status not in _GONE:
                 raise

@@ -69,9 +69,16 @@ class Web:
     """
 
     def __init__(self, base_url: str, *, token: str | None = None) -> None:
-        """Nothing is sent yet."""
+        """Nothing is sent yet.
+
+        Raises:
+            SyncError: No header can carry the token.
+        """
         import httpx2
 
+        if token is not None and not (token.isascii() and token.isprintable()):
+            what = "the token has characters that cannot be sent"
+            raise SyncError(what, fault="auth", hint="copy it again: one line of plain text")
         self._base_url = base_url
         self._place = urlsplit(base_url).netloc
         headers = {"User-Agent": "chatproc", "Accept": "application/json"}
