@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 # The machine's own pip settings stay in force; only its chatter goes.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow fuzz-importers lint build wheel bench docs-check clean
+.PHONY: help demo test test-slow fuzz-importers lint build wheel bench docs-check clean synapse
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,13 @@ small-model: build
 
 fuzz-importers: build ## Attack the importers with damaged samples for MINUTES (10).
 	$(BIN)/python tests/fuzz_importers.py $(MINUTES)
+
+synapse: target/synapse/.ready ## Install a Matrix homeserver, for the tests of that connector.
+
+target/synapse/.ready:
+	$(PYTHON) -m venv target/synapse
+	target/synapse/bin/python -m pip install -q 'matrix-synapse>=1.163,<2'
+	touch $@
 
 lint: build ## Check formats, lints, types and the stub.
 	cargo fmt --all --check

@@ -25,13 +25,14 @@ from urllib.parse import quote
 from tests.dovecot import free_port
 
 ROOT = Path(__file__).parent.parent
-PYTHON = Path(os.environ.get("CHATPROC_SYNAPSE_PYTHON", ROOT / "target" / "synapse" / "bin" / "python"))
+PYTHON = ROOT / "target" / "synapse" / "bin" / "python"
 PATIENCE = 90.0
 
 
 def why_not() -> str | None:
     """Why there can be no server here; `None` when there can."""
-    return None if PYTHON.exists() else "no Synapse here (`make synapse` installs it)"
+    there = PYTHON.with_name("synapse_homeserver").exists()
+    return None if there else "no Synapse here (`make synapse` installs it)"
 
 
 class Synapse:

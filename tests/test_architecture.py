@@ -29,6 +29,7 @@ HEAVY = {
     "rich",
     "xllamacpp",
     "httpx",
+    "httpx2",
     "pydantic",
     "watchfiles",
 }

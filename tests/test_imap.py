@@ -364,6 +364,17 @@ def test_attachments_are_kept_once_by_their_content(server: Dovecot, tmp_path: P
     assert [file for file in root.rglob("*") if file.is_file()] == [root / path]
 
 
+def test_attachments_are_kept_only_where_they_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "processor.toml"
+    keys = 'toolkit = "imap"\nid = "m"\nhost = "h"\nuser = "u"\nattachments_dir = "archive/mail"\n'
+    for section in ("", '[input]\narchive_root = "elsewhere"\n'):
+        file.write_text(f"{section}[[connections]]\n{keys}")
+        with pytest.raises(ConfigError, match=r"below input\.archive_root"):
+            load_config(file)
+    file.write_text(f'[input]\narchive_root = "archive"\n[[connections]]\n{keys}')
+    assert len(load_config(file).connections) == 1
+
+
 def test_a_long_text_is_cut(server: Dovecot) -> None:
     server.deliver(mail(1, "字" * 5000))
     pull = puller(server, max_body_chars=100)

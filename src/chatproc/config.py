@@ -424,7 +424,7 @@ class ImapConnection(ConnectionConfig):
     ca_file: _OptionalPath = None
     user: _Text
     folders: Annotated[_Listed[_Text], Field(min_length=1)] = ("INBOX",)
-    max_body_chars: _Count = 20_000
+    max_body_chars: _Count = 16_000
     attachments_dir: _OptionalPath = None
 
     @model_validator(mode="after")
@@ -550,6 +550,16 @@ class _Document(_Section):
                     "connections.id", connection.id, f"given once within {connection.toolkit}"
                 )
             seen.add(name)
+        return self
+
+    @model_validator(mode="after")
+    def _readable_attachments(self) -> _Document:
+        root = self.input.archive_root
+        for connection in self.connections:
+            folder = getattr(connection, "attachments_dir", None)
+            if folder is not None and (root is None or not folder.is_relative_to(root)):
+                bound = "a folder below input.archive_root, where attachments are read"
+                raise _DisagreementError("connections.attachments_dir", str(folder), bound)
         return self
 
 
