@@ -139,15 +139,15 @@ class Dovecot:
                 os.utime(fresh, (arrived, arrived))
             fresh.rename(folder / "new" / name)
 
-    def restore(self, mailbox: str = "INBOX") -> None:
-        """What a restored mailbox looks like: UIDs from 1 on again, under another UIDVALIDITY."""
+    def restore(self, mailbox: str = "INBOX", *, later: int = 1) -> None:
+        """What a restored mailbox looks like: UIDs from 1 on again, under a later UIDVALIDITY."""
         folder = self.maildir(mailbox)
         old = re.findall(r" V(\d+)", (folder / "dovecot-uidlist").read_text())[0]
         self.kill()
         for file in folder.glob("dovecot*"):
             file.unlink()
         self.start()
-        self.doveadm("mailbox", "update", "-u", USER, "--uid-validity", str(int(old) + 1), mailbox)
+        self.doveadm("mailbox", "update", "-u", USER, "--uid-validity", str(int(old) + later), mailbox)
 
     def _give(self, folder: Path) -> None:
         if os.getuid() == 0:

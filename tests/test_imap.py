@@ -168,6 +168,18 @@ def test_another_uidvalidity_is_a_rescan_without_a_second_message(server: Doveco
     assert len(pull.lines) == lines
 
 
+def test_uids_that_begin_anew_under_the_same_uidvalidity_are_noticed(server: Dovecot) -> None:
+    server.deliver(*(mail(number) for number in range(20)))
+    pull = puller(server)
+    pull.run()
+    server.doveadm("expunge", "-u", dovecot.USER, "mailbox", "INBOX", "uid", "1:15")
+    server.deliver(mail(20))
+    server.restore(later=0)
+    pull.run()
+    assert set(pull.keys) == set(keys(range(21)))
+    assert not pull.quarantined
+
+
 def test_another_uidvalidity_in_the_middle_of_a_backfill_loses_nothing(server: Dovecot) -> None:
     server.deliver(*(mail(number) for number in range(30)))
     pull = puller(server)

@@ -119,7 +119,12 @@ class _Run:
             return False
         self._opened = name
         known = self._cursor["folders"].get(name)
-        if known is None or known["uidvalidity"] != folder.uidvalidity:
+        # UIDNEXT never falls by itself: some servers restore a mailbox under its old UIDVALIDITY.
+        if (
+            known is None
+            or known["uidvalidity"] != folder.uidvalidity
+            or 0 < folder.uidnext <= known["last_uid"]
+        ):
             newest = folder.uidnext - 1 if folder.uidnext else max(await self._wire.search("*"), default=0)
             self._cursor["folders"][name] = {
                 "uidvalidity": folder.uidvalidity,

@@ -61,6 +61,7 @@ class _Run:
         self._config = config
         self._web = web
         self._cursor: dict[str, Any] = copy.deepcopy(ask.cursor)
+        self._timeline = Timeline({}, self._event)
 
     async def begin(self) -> None:
         """Make sure that the token is the user's, and that the rooms are those of the configuration."""
@@ -98,6 +99,7 @@ class _Run:
         """All that is new, and a gap wherever the server left something out."""
         said = await self._synced(self._cursor["next_batch"])
         since = self._cursor["next_batch"]
+        self._timeline = Timeline(self._cursor["edits"], self._event)
         lines: list[bytes] = []
         rooms = members(said.get("rooms"))
         wanted = self._wanted()
@@ -123,6 +125,7 @@ class _Run:
     async def read(self, room_id: str, gap: dict[str, Any]) -> Page:
         """One page of a gap, from its upper end downwards."""
         room = self._room(room_id)
+        self._timeline = Timeline(self._cursor["edits"], self._event)
         try:
             said = await self._messages(room_id, gap)
         except AnswerError as error:
@@ -189,8 +192,7 @@ class _Run:
         self, room_id: str, events: list[object], state: list[dict[str, Any]], before: str | None, until: int
     ) -> tuple[list[bytes], Stretch]:
         room = self._room(room_id)
-        timeline = Timeline(self._cursor["edits"], self._event)
-        stretch = await timeline.stretch(
+        stretch = await self._timeline.stretch(
             self._conversation(room_id), events, names=display_names(state), before=before, until=until
         )
         is_encrypted = any(event.get("type") == "m.room.encrypted" for event in objects(events))

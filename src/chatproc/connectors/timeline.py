@@ -24,7 +24,8 @@ __all__ = ["Stretch", "Timeline", "display_names", "linked"]
 
 _MODULE = "connect/matrix"
 _EDITS_REMEMBERED = 200
-_EDITS_LOOKED_UP = 20
+# More on one page would use up the requests of a day, and the page would never be over.
+_EDITS_LOOKED_UP = 100
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Stretch:
 
 
 class Timeline:
-    """Reads the events of a room on one page."""
+    """Reads the events of one page, of whatever rooms."""
 
     def __init__(
         self, edits: dict[str, str], fetch: Callable[[str, str], Awaitable[dict[str, Any] | None]]
@@ -58,7 +59,7 @@ class Timeline:
         """
         self._edits = edits
         self._fetch = fetch
-        self._looked_up = 0
+        self._writers: dict[str, str | None] = {}
 
     async def stretch(
         self,
@@ -127,10 +128,12 @@ class Timeline:
         return message
 
     async def _writer(self, room_id: str, event_id: str) -> str | None:
-        self._looked_up += 1
-        if self._looked_up > _EDITS_LOOKED_UP:
-            return None
-        return identity((await self._fetch(room_id, event_id) or {}).get("sender"))
+        if event_id not in self._writers:
+            if len(self._writers) == _EDITS_LOOKED_UP:
+                return None
+            found = await self._fetch(room_id, event_id)
+            self._writers[event_id] = identity((found or {}).get("sender"))
+        return self._writers[event_id]
 
     def _remember(self, edit: str, original: str) -> None:
         self._edits[edit] = original
