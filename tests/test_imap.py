@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -15,10 +16,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from chatproc.config import load_config
+from chatproc.config import ImapConnection, load_config
 from chatproc.connectors.imap import TOOLKIT
 from chatproc.errors import ConfigError
-from chatproc.importers.mail import mail_message
+from chatproc.importers.mail import MAX_BODY_CHARS, mail_message
 from tests import dovecot
 from tests.dovecot import PASSWORD, START, Cut, Dovecot, mail
 from tests.pulls import Puller, Purse
@@ -387,6 +388,10 @@ def test_attachments_are_kept_only_where_they_can_be_read(tmp_path: Path) -> Non
     assert len(load_config(file).connections) == 1
 
 
+def test_a_pull_cuts_where_an_import_does() -> None:
+    assert ImapConnection.model_fields["max_body_chars"].default == MAX_BODY_CHARS
+
+
 def test_a_long_text_is_cut(server: Dovecot) -> None:
     server.deliver(mail(1, "字" * 5000))
     pull = puller(server, max_body_chars=100)
@@ -396,11 +401,11 @@ def test_a_long_text_is_cut(server: Dovecot) -> None:
 
 
 def test_a_mail_of_fifty_megabytes_needs_bounded_memory(server: Dovecot) -> None:
-    letter = EmailMessage()
-    letter["Message-ID"], letter["Date"] = "<big@x>", "1 Jul 2026 10:00 +0800"
-    letter.set_content("big")
-    letter.add_attachment(os.urandom(36 << 20), maintype="application", subtype="zip", filename="big.zip")
-    raw = letter.as_bytes()
+    head = (
+        "Message-ID: <big@x>\r\nDate: 1 Jul 2026 10:00 +0800\r\nContent-Type: application/zip\r\n"
+        "Content-Disposition: attachment\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    )
+    raw = head.encode() + base64.encodebytes(os.urandom(37 << 20))
     assert len(raw) > 50_000_000
     server.deliver(mail(1), raw, mail(2))
     script = f"""

@@ -192,6 +192,7 @@ def test_half_a_minute_of_mail_and_faults_leaves_every_mail_there_once(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5400)
 def test_an_hour_of_run_with_a_fault_every_minute_leaves_every_mail_there_once(tmp_path: Path) -> None:
     with at_work(tmp_path, seed=5) as day:
         with Postman(day.server, pause=4, seed=5) as postman:
