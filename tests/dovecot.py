@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import grp
 import os
 import re
 import shutil
@@ -158,8 +159,14 @@ class Dovecot:
         certificate(self.folder / "cert.pem", self.folder / "key.pem")
 
     def _write_settings(self) -> None:
-        me = getpass.getuser()
-        users = "" if os.getuid() == 0 else f"default_internal_user = {me}\ndefault_login_user = {me}\n"
+        me, group = getpass.getuser(), grp.getgrgid(os.getgid()).gr_name
+        users = (
+            ""
+            if os.getuid() == 0
+            else (
+                f"default_internal_user = {me}\ndefault_login_user = {me}\ndefault_internal_group = {group}\n"
+            )
+        )
         uid, gid = self._owner
         (self.folder / "users").write_text(f"{USER}:{{PLAIN}}{PASSWORD}\n")
         (self.folder / "dovecot.conf").write_text(f"""
