@@ -16,7 +16,7 @@ CORE = ROOT / "rust" / "chatproc-core" / "src"
 
 PURE = {
     "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task",
-    "evidence",
+    "evidence", "timex",
 }  # fmt: skip
 EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda", "connections"}
 TOUCH_CORE = {"__init__.py", "core.py", "pipeline.py", "errors.py", "schedule.py"}
@@ -64,7 +64,9 @@ def typing_only(tree: ast.Module) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(PURE))
 def test_pure_modules_of_the_core_know_no_effect_module(name: str) -> None:
-    source = (CORE / f"{name}.rs").read_text(encoding="utf-8")
+    files = [CORE / f"{name}.rs", *(CORE / name).glob("*.rs")]
+    source = "".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+    assert source, f"{name} is no module of the core"
     used = set(re.findall(r"crate::(\w+)", source))
     assert not used & EFFECTS
     assert not re.search(r"\b(std::fs|fs_err|rusqlite|std::env|SystemTime|Instant::now)\b", source)

@@ -28,7 +28,7 @@ from chatproc.errors import (
 
 if TYPE_CHECKING:
     from chatproc.config import Config, load_config
-    from chatproc.core import plan_events
+    from chatproc.core import plan_events, resolve_time
     from chatproc.pipeline import (
         arun_round,
         discard_quarantined,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Preview,
         Progress,
         QuarantinedLine,
+        ResolvedTime,
         RoundReport,
         Status,
         SyncReport,
@@ -75,7 +76,7 @@ __version__: str = _core.__version__
 
 _HOMES = {
     "chatproc.config": ("Config", "load_config"),
-    "chatproc.core": ("plan_events",),
+    "chatproc.core": ("plan_events", "resolve_time"),
     "chatproc.pipeline": (
         "arun_round",
         "discard_quarantined",
@@ -100,6 +101,7 @@ _HOMES = {
         "Preview",
         "Progress",
         "QuarantinedLine",
+        "ResolvedTime",
         "RoundReport",
         "Status",
         "SyncReport",

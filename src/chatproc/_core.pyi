@@ -16,6 +16,7 @@ __all__ = [
     "preview",
     "quarantine",
     "quarantined",
+    "resolve_time",
     "search",
     "status",
     "task",
@@ -95,6 +96,7 @@ class Connections:
 
 def connections(state: str | PathLike[str]) -> list[_Json]: ...
 def plan_events(lines: Iterable[bytes], options: Mapping[str, Any]) -> _Json: ...
+def resolve_time(text: str, sent_at: int, timezone: str, lang: str | None = None) -> _Json: ...
 def preview(
     state: str | PathLike[str],
     input: Mapping[str, Any],

@@ -64,6 +64,29 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolvedTime:
+    """What `resolve_time` found; each time is RFC 3339 with an offset, or `YYYY-MM-DD`."""
+
+    start: str | None
+    """When it begins; only where `check` is `computed`."""
+    due: str | None
+    """By when it is due; only where `check` is `computed`."""
+    timezone: str
+    original: str | None
+    """The text's own words that were read; `None`: none name a time."""
+    check: str
+    """`computed` (one reading), `ambiguous` (several), `unresolved` (none)."""
+    readings: list[dict[str, str | None]]
+    """`start due` of each reading where there are several, the likeliest first."""
+    negated: bool
+    """Whether the text names a time only to deny it."""
+
+    def to_dict(self) -> Json:
+        """The result as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """What the next round would send. Nothing was written and nothing was sent."""
 

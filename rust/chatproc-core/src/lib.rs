@@ -33,4 +33,5 @@ pub mod round;
 pub mod segment;
 pub mod store;
 pub mod task;
+pub mod timex;
 pub mod zone;

@@ -3,9 +3,9 @@
 //! Pure. Knows no clock: every instant is an argument, in milliseconds since 1970.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::fmt::temporal::DateTimePrinter;
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::error::{Error, Result};
 
@@ -31,6 +31,37 @@ impl Zone {
         let zone =
             TimeZone::get(name).map_err(|_| Error::Config(format!("{name:?} is no IANA time zone")))?;
         Ok(Self { name: name.to_owned(), zone })
+    }
+
+    /// A zone with one offset, in seconds east of Greenwich.
+    pub fn fixed(seconds: i32) -> Result<Self> {
+        let offset = Offset::from_seconds(seconds)
+            .map_err(|_| Error::Invalid(format!("{seconds} s is no offset of a time zone")))?;
+        Ok(Self { name: offset.to_string(), zone: offset.to_time_zone() })
+    }
+
+    /// What calendar and clock show here at an instant.
+    #[must_use]
+    pub fn local(&self, at: i64) -> Option<DateTime> {
+        let time = Timestamp::from_millisecond(at).ok()?;
+        Some(self.zone.to_offset(time).to_datetime(time))
+    }
+
+    /// The instants at which the clock here shows a time: two when it is set back over it. A time that it
+    /// skips is moved on by as much as the clock is.
+    #[must_use]
+    pub fn moments(&self, shown: DateTime) -> Vec<i64> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(shown);
+        let offsets = match ambiguous.offset() {
+            AmbiguousOffset::Unambiguous { offset } => vec![offset],
+            // Read with the offset before the gap it comes out behind it, by as much as was skipped.
+            AmbiguousOffset::Gap { before, .. } => vec![before],
+            AmbiguousOffset::Fold { before, after } => vec![before, after],
+        };
+        offsets
+            .into_iter()
+            .filter_map(|offset| Some(offset.to_timestamp(shown).ok()?.as_millisecond()))
+            .collect()
     }
 
     /// The name it was found by.

@@ -8,7 +8,8 @@ mod errors;
 mod round;
 mod store;
 
-use chatproc_core::agenda;
+use chatproc_core::zone::Zone;
+use chatproc_core::{agenda, timex};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -30,6 +31,21 @@ fn plan_events<'py>(
     give(py, &raised(py, plan)?)
 }
 
+/// What a text says of times, counted from `sent_at` in milliseconds.
+#[pyfunction]
+#[pyo3(signature = (text, sent_at, timezone, lang=None))]
+fn resolve_time<'py>(
+    py: Python<'py>,
+    text: &str,
+    sent_at: i64,
+    timezone: &str,
+    lang: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let zone = raised(py, Zone::named(timezone))?;
+    let lang = raised(py, lang.map(timex::Lang::tagged).transpose())?;
+    give(py, &py.detach(|| timex::resolve(text, sent_at, &zone, lang)))
+}
+
 /// The native core of chatproc.
 #[pymodule]
 #[pyo3(name = "_core")]
@@ -40,6 +56,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<connections::Connections>()?;
     module.add_function(wrap_pyfunction!(connections::states, module)?)?;
     module.add_function(wrap_pyfunction!(plan_events, module)?)?;
+    module.add_function(wrap_pyfunction!(resolve_time, module)?)?;
     module.add_function(wrap_pyfunction!(round::preview, module)?)?;
     module.add_function(wrap_pyfunction!(store::status, module)?)?;
     module.add_function(wrap_pyfunction!(store::search, module)?)?;

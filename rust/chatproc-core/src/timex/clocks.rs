@@ -1,0 +1,432 @@
+//! Clock times and parts of the day: 下午3点半, 20:00, 差五分八点, half past three, 5pm, noon.
+
+use super::cursor::{any, at, before, begins_word, lit, pick, pick_word, skip, space, word};
+use super::numerals::{digits, english, han_digits, small};
+use super::said::{Clock, Face, Part};
+
+fn clock(hour: u8, minute: u8, second: u8, face: Face) -> Option<Clock> {
+    let fits = hour < 24 || (hour == 24 && minute == 0 && second == 0);
+    (fits && minute < 60 && second < 60).then_some(Clock { hour, minute, second, face })
+}
+
+/// Which face an hour without more is read on.
+fn face(hour: u8) -> Face {
+    if (1..=12).contains(&hour) { Face::Open } else { Face::Full }
+}
+
+/// 8:30, 20:00:15. A zero in front, seconds or 12 and more mean the clock of 24 hours.
+fn colon(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    if before(t, i).is_ascii_digit() || matches!(before(t, i), ':' | '.' | '/') {
+        return None;
+    }
+    let two = |i: usize| {
+        digits(t, i)
+            .filter(|&(_, end)| end - i == 2)
+            .and_then(|(value, end)| Some((u8::try_from(value).ok()?, end)))
+    };
+    let (hour, end) = small(t, i).filter(|_| at(t, i).is_ascii_digit())?;
+    let (minute, mut last) = two(space(t, lit(t, space(t, end), ":")?))?;
+    let mut second = 0;
+    let mut seconds = false;
+    if let Some(found) = lit(t, last, ":").and_then(two) {
+        (second, last) = found;
+        seconds = true;
+        if at(t, last) == '.' && at(t, last + 1).is_ascii_digit() {
+            last = digits(t, last + 1)?.1;
+        }
+    }
+    if at(t, last).is_ascii_digit() || (at(t, last) == ':' && at(t, last + 1).is_ascii_digit()) {
+        return None;
+    }
+    let open = (1..12).contains(&hour) && at(t, i) != '0' && !seconds;
+    Some((clock(hour, minute, second, if open { Face::Open } else { Face::Full })?, last))
+}
+
+/// Reads a Chinese clock time. `alone`: nothing before it says that it is one.
+pub(super) fn chinese(t: &[char], i: usize, alone: bool) -> Option<(Clock, usize)> {
+    if let Some(found) = colon(t, i) {
+        return Some(found);
+    }
+    if let Some(end) = lit(t, i, "正午") {
+        return Some((clock(12, 0, 0, Face::Full)?, end));
+    }
+    if let Some(found) = minus(t, i) {
+        return Some(found);
+    }
+    if before(t, i).is_ascii_digit() || before(t, i) == '第' || before(t, i) == '.' {
+        return None;
+    }
+    let (hour, end) = small(t, i).filter(|(hour, _)| *hour <= 24)?;
+    let end = space(t, end);
+    let (mark, end) =
+        pick(t, end, &[("点钟", '点'), ("点整", '点'), ("点", '点'), ("时整", '时'), ("时", '时')])?;
+    if mark == '时' && matches!(at(t, end), '候' | '间' | '刻' | '期' | '代' | '常' | '段' | '差' | '长')
+    {
+        return None;
+    }
+    let minutes = minutes(t, end);
+    if alone && mark == '点' && minutes.is_none() && is_count(t, i, end) {
+        return None;
+    }
+    let ((minute, second), end) = minutes.unwrap_or(((0, 0), end));
+    let full = at(t, i) == '0' && hour > 0 && at(t, i + 1).is_ascii_digit();
+    Some((clock(hour, minute, second, if full { Face::Full } else { face(hour) })?, end))
+}
+
+/// What stands behind 点: 半, 一刻, 零五分, 45, 过十分, 30分20秒.
+fn minutes(t: &[char], i: usize) -> Option<((u8, u8), usize)> {
+    let i = space(t, i);
+    if let Some(end) = lit(t, i, "半").filter(|&end| !matches!(at(t, end), '个' | '小' | '天')) {
+        return Some(((30, 0), end));
+    }
+    let quarters = [("一刻", 15), ("1刻", 15), ("三刻", 45), ("3刻", 45), ("两刻", 30)];
+    if let Some((minute, end)) = pick(t, i, &quarters) {
+        return Some(((minute, 0), end));
+    }
+    let i = skip(t, i, &["过"]);
+    let (minute, end) = if at(t, i) == '零' {
+        let (minute, end) = han_digits(t, i)?;
+        (u8::try_from(minute).ok()?, end)
+    } else {
+        small(t, i)?
+    };
+    let sure = at(t, i) == '零' || end - i >= 2;
+    let Some(last) = lit(t, end, "分").filter(|&last| at(t, last) != '钟' || at(t, i - 1) == '过') else {
+        // "3点30" is a time, "3点3个人" and "3点2" are not.
+        let counts = "个人份张点号月日天楼分题-小节%次位名".contains(at(t, end));
+        return (minute < 60 && sure && !counts).then_some(((minute, 0), end));
+    };
+    let (second, last) =
+        small(t, last).and_then(|(second, end)| Some((second, lit(t, end, "秒")?))).unwrap_or((0, last));
+    (minute < 60).then_some(((minute, second), last))
+}
+
+/// 差五分八点, 差一刻九点.
+fn minus(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    let begin = lit(t, i, "差")?;
+    let (minus, end) = match lit(t, begin, "一刻") {
+        Some(end) => (15, skip(t, end, &["钟"])),
+        None => {
+            let (minutes, end) = small(t, begin)?;
+            (minutes, any(t, end, &["分钟", "分"])?)
+        }
+    };
+    let (hour, end) = small(t, end)?;
+    let end = any(t, end, &["点钟", "点"])?;
+    let hour = if hour == 0 { 24 } else { hour };
+    Some((clock(hour.checked_sub(1)?, 60u8.checked_sub(minus)?, 0, face(hour))?, end))
+}
+
+/// Whether "三点" counts points instead of telling the time.
+fn is_count(t: &[char], i: usize, end: usize) -> bool {
+    const THINGS: &[&str] = &[
+        "建议", "要求", "意见", "注意", "说明", "原因", "内容", "理由", "问题", "想法", "感受", "经验",
+        "心得", "结论", "需要", "疑问", "好处", "不足", "提示", "规则", "规定", "希望", "改进", "思考",
+        "体会", "启示", "不同", "区别", "共识", "事", "都", "也", "儿", "点", "数据", "信息", "了解", "东西",
+        "时间", "血", "钱", "进步",
+    ];
+    let counted = "这那几第述有快早晚慢多少大小高低好差差点".contains(before(t, i)) && before(t, i) != '\0';
+    let after_one = at(t, i) == '一'
+        && end == i + 2
+        && any(
+            t,
+            end,
+            &[
+                "前", "之前", "到", "至", "开", "集", "见", "左右", ",", "。", "-", "~", "的", "交", "上",
+                "下", "考", "出",
+            ],
+        )
+        .is_none()
+        && i + 2 < t.len();
+    counted || after_one || any(t, end, THINGS).is_some()
+}
+
+const AFTER_NUMBER: &[(&str, Part)] = &[
+    ("a.m.", Part::Am),
+    ("p.m.", Part::Pm),
+    ("a.m", Part::Am),
+    ("p.m", Part::Pm),
+    ("am", Part::Am),
+    ("pm", Part::Pm),
+    ("a m", Part::Am),
+    ("p m", Part::Pm),
+];
+
+/// am or pm behind a clock time.
+pub(super) fn meridiem(t: &[char], i: usize) -> Option<(Part, usize)> {
+    let (part, end) = pick(t, space(t, i), AFTER_NUMBER)?;
+    (!at(t, end).is_ascii_alphanumeric()).then_some((part, end))
+}
+
+/// Reads an English clock time with its am or pm. `alone`: no day or part of a day stands before it.
+pub(super) fn latin(t: &[char], i: usize) -> Option<(Clock, Option<Part>, usize)> {
+    if let Some((time, end)) = colon(t, i) {
+        let (part, end) = meridiem(t, end).map_or((None, end), |(part, end)| (Some(part), end));
+        return Some((time, part, end));
+    }
+    if !begins_word(t, i) {
+        return None;
+    }
+    if let Some((time, end)) = named(t, i).or_else(|| past_or_to(t, i)) {
+        let (part, end) = meridiem(t, end).map_or((None, end), |(part, end)| (Some(part), end));
+        return Some((time, part, end));
+    }
+    let (hour, end) = english(t, i)?;
+    let hour = u8::try_from(hour).ok().filter(|hour| *hour <= 24)?;
+    if let Some((part, end)) =
+        meridiem(t, end).filter(|_| (1..=12).contains(&hour) && !matches!(before(t, i), '.' | ':'))
+    {
+        return Some((clock(hour, 0, 0, Face::Open)?, Some(part), end));
+    }
+    if let Some(end) =
+        ["o'clock", "oclock", "o clock", "clock"].iter().find_map(|words| word(t, space(t, end), words))
+    {
+        let (part, end) = meridiem(t, end).map_or((None, end), |(part, end)| (Some(part), end));
+        return Some((clock(hour, 0, 0, face(hour))?, part, end));
+    }
+    if let Some(end) = ["h", "hrs", "hours"]
+        .iter()
+        .find_map(|words| word(t, end, words))
+        .filter(|_| prompts(t, i) == Some(Prompt::At))
+    {
+        return Some((clock(hour, 0, 0, Face::Full)?, None, end));
+    }
+    bare(t, i, end).then(|| clock(hour, 0, 0, face(hour))).flatten().map(|time| (time, None, end))
+}
+
+fn named(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    const NAMES: &[(&str, (u8, Face))] = &[
+        ("12 noon", (12, Face::Full)),
+        ("noon", (12, Face::Full)),
+        ("midday", (12, Face::Full)),
+        ("12 midnight", (0, Face::Midnight)),
+        ("midnight", (0, Face::Midnight)),
+    ];
+    let ((hour, face), end) = pick_word(t, i, NAMES)?;
+    Some((clock(hour, 0, 0, face)?, end))
+}
+
+/// half past three, quarter to 5, ten past four, 20 minutes to six.
+fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    let (minutes, end) = match pick_word(t, i, &[("a quarter", 15), ("quarter", 15), ("half", 30)]) {
+        Some(found) => found,
+        None => {
+            let (minutes, end) = english(t, i)?;
+            (u8::try_from(minutes).ok().filter(|minutes| (1..60).contains(minutes))?, end)
+        }
+    };
+    let end = ["minutes", "mins", "min"].iter().find_map(|unit| word(t, space(t, end), unit)).unwrap_or(end);
+    let (past, end) = pick_word(
+        t,
+        space(t, end),
+        &[("past", true), ("after", true), ("to", false), ("before", false), ("till", false), ("of", false)],
+    )?;
+    let (hour, last) = english(t, space(t, end))?;
+    let hour = u8::try_from(hour).ok().filter(|hour| (1..=12).contains(hour))?;
+    let spelled = minutes == 30 || minutes == 15 || !at(t, i).is_ascii_digit();
+    if !spelled || at(t, last) == ':' || at(t, last) == '%' {
+        return None;
+    }
+    let (hour, minute) = match (past, hour) {
+        (true, hour) => (hour, minutes),
+        (false, 1) => (12, 60 - minutes),
+        (false, hour) => (hour - 1, 60 - minutes),
+    };
+    Some((clock(hour, minute, 0, Face::Open)?, last))
+}
+
+#[derive(PartialEq)]
+enum Prompt {
+    At,
+    By,
+    From,
+}
+
+fn prompts(t: &[char], i: usize) -> Option<Prompt> {
+    let stands = |literal: &str| {
+        let width = literal.len() + 1;
+        i >= width && word(t, i - width, literal).is_some() && begins_word(t, i - width)
+    };
+    if before(t, i) == '@' || ["at", "around", "@", "about"].iter().any(|prompt| stands(prompt)) {
+        Some(Prompt::At)
+    } else if ["by", "before", "until", "till", "to"].iter().any(|prompt| stands(prompt)) {
+        Some(Prompt::By)
+    } else {
+        ["from", "between"].iter().any(|prompt| stands(prompt)).then_some(Prompt::From)
+    }
+}
+
+/// Whether a number without am, pm or colon is an hour: "at 5", "by 5 tomorrow", "from 9 to 5".
+fn bare(t: &[char], i: usize, end: usize) -> bool {
+    if at(t, end).is_ascii_alphanumeric()
+        || matches!(at(t, end), '%' | '/' | '$')
+        || (at(t, end) == '.' && at(t, end + 1).is_ascii_digit())
+    {
+        return false;
+    }
+    let next = space(t, end);
+    let stops = matches!(at(t, next), '\0' | '\n' | ',' | '.' | ';' | '!' | '?' | ')' | '。')
+        || !at(t, next).is_ascii();
+    let timed = [
+        "on",
+        "today",
+        "tomorrow",
+        "tonight",
+        "this",
+        "next",
+        "in the",
+        "at night",
+        "sharp",
+        "or",
+        "and",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "please",
+        "to",
+        "until",
+        "till",
+        "for",
+        "with",
+        "if",
+        "so",
+        "but",
+        "then",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+    ]
+    .iter()
+    .any(|words| word(t, next, words).is_some());
+    let ranged =
+        ["to", "until", "till", "and"].iter().find_map(|to| word(t, next, to)).or_else(|| lit(t, next, "-"));
+    let to_number = ranged.is_some_and(|end| english(t, space(t, end)).is_some());
+    match prompts(t, i) {
+        Some(Prompt::At) => stops || timed || to_number,
+        Some(Prompt::By) => stops || (timed && !to_number),
+        Some(Prompt::From) => to_number,
+        None => false,
+    }
+}
+
+/// Whether the number here is the first hour of a span whose last hour is told as one: 2-4点, 9-11am.
+pub(super) fn first_of_span(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    if before(t, i).is_ascii_digit()
+        || matches!(before(t, i), '.' | '/' | ':' | '-' | '第')
+        || before(t, i).is_ascii_alphabetic()
+    {
+        return None;
+    }
+    let (hour, end) = small(t, i).filter(|(hour, _)| *hour <= 24)?;
+    let next = super::phrase::connector(t, space(t, end))?;
+    let next = space(t, next);
+    let (last, close) = small(t, next).filter(|(last, _)| *last <= 24)?;
+    let told = any(t, close, &["点", "时"]).is_some()
+        || meridiem(t, close).is_some()
+        || (at(t, close) == ':' && colon(t, next).is_some_and(|(_, end)| meridiem(t, end).is_some()));
+    (told && (last != hour)).then(|| Some((clock(hour, 0, 0, face(hour))?, end)))?
+}
+
+/// Reads a part of the day in Chinese. `joined`: a day stands directly before it.
+pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize)> {
+    const PARTS: &[(&str, Part)] = &[
+        ("凌晨", Part::Dawn),
+        ("拂晓", Part::Dawn),
+        ("清晨", Part::Morning),
+        ("清早", Part::Morning),
+        ("一大早", Part::Morning),
+        ("大清早", Part::Morning),
+        ("大早上", Part::Morning),
+        ("一早", Part::Morning),
+        ("早晨", Part::Morning),
+        ("早上", Part::Morning),
+        ("早间", Part::Morning),
+        ("上午", Part::Morning),
+        ("午前", Part::Morning),
+        ("中午", Part::Noon),
+        ("午间", Part::Noon),
+        ("下午", Part::Afternoon),
+        ("午后", Part::Afternoon),
+        ("傍晚", Part::Evening),
+        ("晚上", Part::Evening),
+        ("晚间", Part::Evening),
+        ("夜晚", Part::Evening),
+        ("夜间", Part::Night),
+        ("夜里", Part::Night),
+        ("半夜", Part::Night),
+        ("深夜", Part::Night),
+        ("午夜", Part::Night),
+        ("子夜", Part::Night),
+    ];
+    if let Some((part, end)) = pick(t, i, PARTS) {
+        return (at(t, end) != '茶').then_some((part, end));
+    }
+    if let Some(end) =
+        any(t, i, &["下班", "放学", "收工", "下课", "睡觉", "睡", "晚饭", "午饭", "打烊", "闭馆"])
+        && any(t, end, &["前", "之前", "以前"]).is_some()
+    {
+        return Some((Part::DayEnd, end));
+    }
+    let part = match at(t, i) {
+        '晚' | '夜' => Part::Evening,
+        '早' | '晨' => Part::Morning,
+        _ => return None,
+    };
+    const WORDS: &str = "点些于会饭自餐课读操就已退高宴场安期先晚早跑练了间";
+    let counted = small(t, i + 1).is_some() && (at(t, i + 1) != '一' || joined);
+    ((joined && !WORDS.contains(at(t, i + 1)) || counted)
+        && (joined || !before(t, i).is_alphabetic() || counted))
+        .then_some((part, i + 1))
+}
+
+/// Reads a part of the day in English. `joined`: a day or a clock time stands before it.
+pub(super) fn part_en(t: &[char], i: usize, joined: bool) -> Option<(Part, usize)> {
+    const ALWAYS: &[(&str, Part)] = &[
+        ("in the early morning", Part::Dawn),
+        ("in the morning", Part::Morning),
+        ("in the afternoon", Part::Afternoon),
+        ("in the evening", Part::Evening),
+        ("at night", Part::Evening),
+        ("the end of the day", Part::DayEnd),
+        ("the end of day", Part::DayEnd),
+        ("end of the day", Part::DayEnd),
+        ("end of day", Part::DayEnd),
+        ("end of business", Part::DayEnd),
+        ("end of play", Part::DayEnd),
+        ("close of business", Part::DayEnd),
+        ("close of play", Part::DayEnd),
+        ("the close of business", Part::DayEnd),
+        ("eod", Part::DayEnd),
+        ("cob", Part::DayEnd),
+        ("eob", Part::DayEnd),
+    ];
+    const JOINED: &[(&str, Part)] = &[
+        ("early morning", Part::Dawn),
+        ("morning", Part::Morning),
+        ("afternoon", Part::Afternoon),
+        ("evening", Part::Evening),
+        ("night", Part::Evening),
+    ];
+    if lit(t, i, "night").is_some() && matches!(before(t, i), 'o' | 't')
+        || lit(t, i, "night").is_some() && joined
+    {
+        // "tonight" and "last night" hand their second half over.
+        return word(t, i, "night").map(|end| (Part::Evening, end));
+    }
+    if !begins_word(t, i) {
+        return None;
+    }
+    let always = pick_word(t, i, ALWAYS);
+    if always.is_some() || !joined {
+        return always;
+    }
+    pick_word(t, i, JOINED)
+}
