@@ -109,7 +109,7 @@ pub(super) fn stretch(today: Date, period: Period) -> Vec<(Date, Date)> {
             .map(|day| (day, day))
             .collect(),
         Period::Month(year, month) => {
-            one(month_start(today, year, month).and_then(|first| Some((first, last_of_month(first)?))))
+            one(month_start(today, year, month).map(|first| (first, first.last_of_month())))
         }
         Period::Third(year, month, third) => one(month_third(today, year, month, third)),
         Period::Quarter(year, quarter) => one(months_of(today, year, (quarter - 1) * 3 + 1, 3)),
@@ -162,10 +162,6 @@ fn month_start(today: Date, year: Option<Year>, month: Month) -> Option<Date> {
     }
 }
 
-fn last_of_month(first: Date) -> Option<Date> {
-    Some(first.last_of_month())
-}
-
 fn month_third(today: Date, year: Option<Year>, month: Month, third: u8) -> Option<(Date, Date)> {
     let span = |first: Date| {
         let at = |day: i8| Date::new(first.year(), first.month(), day).ok();
@@ -173,8 +169,8 @@ fn month_third(today: Date, year: Option<Year>, month: Month, third: u8) -> Opti
             1 => at(1).zip(at(10)),
             2 => at(11).zip(at(20)),
             4 => at(1).zip(at(15)),
-            5 => at(16).zip(last_of_month(first)),
-            _ => at(21).zip(last_of_month(first)),
+            5 => at(16).zip(Some(first.last_of_month())),
+            _ => at(21).zip(Some(first.last_of_month())),
         }
     };
     let found = span(month_start(today, year, month)?)?;

@@ -28,7 +28,7 @@ pub(super) fn choose(text: &Text, moment: &Moment) -> Choice {
     let t = text.letters();
     let phrases = phrase::scan(text, moment.lang);
     let ends = |i: usize| phrases.get(i).map_or((t.len(), t.len()), |phrase| (phrase.from, phrase.to));
-    let marked: Vec<(Phrase, Marks)> = phrases
+    let mut marked: Vec<(Phrase, Marks)> = phrases
         .iter()
         .enumerate()
         .map(|(i, phrase)| {
@@ -36,6 +36,7 @@ pub(super) fn choose(text: &Text, moment: &Moment) -> Choice {
             (*phrase, marks::read(t, phrase, previous, ends(i + 1).0))
         })
         .collect();
+    share(t, &mut marked);
     let kept = standing(&inherit(t, marked));
     let (Some(first), Some(last)) = (phrases.first(), phrases.last()) else { return Choice::default() };
     let all = |negated| Choice { from: first.from, to: last.to, negated, ..Choice::default() };
@@ -59,6 +60,37 @@ pub(super) fn choose(text: &Text, moment: &Moment) -> Choice {
     }
     found.retain(|found| !found.meanings.is_empty());
     decide(found, moment)
+}
+
+/// What is said of the last of several wordings in a row ("周三、周五都要交") is said of each.
+fn share(t: &[char], marked: &mut [(Phrase, Marks)]) {
+    for i in (1..marked.len()).rev() {
+        let joint = &t[marked[i - 1].0.to..marked[i].0.from];
+        let joint: String = joint.iter().take(8).collect();
+        let or = matches!(joint.trim(), "或" | "或者" | "or");
+        if !or && !matches!(joint.trim(), "、" | "和" | "及" | "以及" | "与" | "还有" | "/" | "and") {
+            continue;
+        }
+        let later = marked[i].1;
+        let earlier = &mut marked[i - 1].1;
+        *earlier = Marks {
+            deadline: earlier.deadline || later.deadline,
+            duty: earlier.duty || later.duty,
+            event: earlier.event || later.event,
+            negated: earlier.negated || later.negated,
+            ..*earlier
+        };
+        marked[i].1.negated |= marked[i - 1].1.negated;
+        // "周二和周四下午3点": the clock time is of both days.
+        if let (Said::Point(mut point), Said::Point(last)) = (marked[i - 1].0.said, marked[i].0.said)
+            && point.clock.is_none()
+            && last.day.is_some()
+        {
+            point.part = point.part.or(last.part);
+            point.clock = last.clock;
+            marked[i - 1].0.said = Said::Point(point);
+        }
+    }
 }
 
 /// A clock time takes the day that was named before it, and the wording that named only the day is spent.

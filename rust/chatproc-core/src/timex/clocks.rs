@@ -104,12 +104,11 @@ fn minutes(t: &[char], i: usize) -> Option<((u8, u8), usize)> {
 /// 差五分八点, 差一刻九点.
 fn minus(t: &[char], i: usize) -> Option<(Clock, usize)> {
     let begin = lit(t, i, "差")?;
-    let (minus, end) = match lit(t, begin, "一刻") {
-        Some(end) => (15, skip(t, end, &["钟"])),
-        None => {
-            let (minutes, end) = small(t, begin)?;
-            (minutes, any(t, end, &["分钟", "分"])?)
-        }
+    let (minus, end) = if let Some(end) = lit(t, begin, "一刻") {
+        (15, skip(t, end, &["钟"]))
+    } else {
+        let (minutes, end) = small(t, begin)?;
+        (minutes, any(t, end, &["分钟", "分"])?)
     };
     let (hour, end) = small(t, end)?;
     let end = any(t, end, &["点钟", "点"])?;
@@ -167,7 +166,9 @@ pub(super) fn latin(t: &[char], i: usize) -> Option<(Clock, Option<Part>, usize)
     if !begins_word(t, i) {
         return None;
     }
-    if let Some((time, end)) = named(t, i).or_else(|| past_or_to(t, i)) {
+    if let Some((time, end)) =
+        named(t, i).or_else(|| past_or_to(t, i)).or_else(|| spelled(t, i)).or_else(|| pointed(t, i))
+    {
         let (part, end) = meridiem(t, end).map_or((None, end), |(part, end)| (Some(part), end));
         return Some((time, part, end));
     }
@@ -208,14 +209,15 @@ fn named(t: &[char], i: usize) -> Option<(Clock, usize)> {
 
 /// half past three, quarter to 5, ten past four, 20 minutes to six.
 fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
-    let (minutes, end) = match pick_word(t, i, &[("a quarter", 15), ("quarter", 15), ("half", 30)]) {
-        Some(found) => found,
-        None => {
-            let (minutes, end) = english(t, i)?;
-            (u8::try_from(minutes).ok().filter(|minutes| (1..60).contains(minutes))?, end)
-        }
+    let named = pick_word(t, i, &[("a quarter", 15), ("quarter", 15), ("half", 30)]);
+    let (minutes, end) = if let Some(found) = named {
+        found
+    } else {
+        let (minutes, end) = english(t, i)?;
+        (u8::try_from(minutes).ok().filter(|minutes| (1..60).contains(minutes))?, end)
     };
-    let end = ["minutes", "mins", "min"].iter().find_map(|unit| word(t, space(t, end), unit)).unwrap_or(end);
+    let unit = ["minutes", "mins", "min"].iter().find_map(|unit| word(t, space(t, end), unit));
+    let end = unit.unwrap_or(end);
     let (past, end) = pick_word(
         t,
         space(t, end),
@@ -223,8 +225,9 @@ fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
     )?;
     let (hour, last) = english(t, space(t, end))?;
     let hour = u8::try_from(hour).ok().filter(|hour| (1..=12).contains(hour))?;
-    let spelled = minutes == 30 || minutes == 15 || !at(t, i).is_ascii_digit();
-    if !spelled || at(t, last) == ':' || at(t, last) == '%' {
+    // "two to four people" is no time, nor is the second half of "two thirty to three".
+    let usual = matches!(minutes, 5 | 10 | 15 | 20 | 25 | 30) && (!at(t, i).is_ascii_digit() || past);
+    if !(usual || unit.is_some()) || after_number(t, i) || at(t, last) == ':' || at(t, last) == '%' {
         return None;
     }
     let (hour, minute) = match (past, hour) {
@@ -233,6 +236,38 @@ fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
         (false, hour) => (hour - 1, 60 - minutes),
     };
     Some((clock(hour, minute, 0, Face::Open)?, last))
+}
+
+/// Whether a number in words stands directly before: "two thirty".
+fn after_number(t: &[char], i: usize) -> bool {
+    let begin =
+        (0..i.saturating_sub(1)).rev().take(8).find(|&k| !t[k].is_ascii_alphabetic()).map_or(0, |k| k + 1);
+    i > 1
+        && begin < i
+        && !at(t, begin).is_ascii_digit()
+        && english(t, begin).is_some_and(|(_, end)| end + 1 == i)
+}
+
+/// "two thirty", "seven fifteen" behind a word that asks for a time, or before am and pm.
+fn spelled(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    if !at(t, i).is_ascii_alphabetic() {
+        return None;
+    }
+    let (hour, end) = english(t, i).filter(|(hour, _)| (1..=12).contains(hour))?;
+    let (minute, end) = english(t, space(t, end))
+        .filter(|&(minute, _)| (10..60).contains(&minute) && at(t, end + 1).is_ascii_alphabetic())?;
+    if prompts(t, i).is_none() && meridiem(t, end).is_none() {
+        return None;
+    }
+    Some((clock(u8::try_from(hour).ok()?, u8::try_from(minute).ok()?, 0, Face::Open)?, end))
+}
+
+/// 2.30pm: a point instead of a colon.
+fn pointed(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    let (hour, end) = small(t, i).filter(|(hour, _)| at(t, i).is_ascii_digit() && (1..=12).contains(hour))?;
+    let (minute, last) = digits(t, lit(t, end, ".")?).filter(|&(_, last)| last == end + 3)?;
+    meridiem(t, last)?;
+    Some((clock(hour, u8::try_from(minute).ok()?, 0, Face::Open)?, last))
 }
 
 #[derive(PartialEq)]
@@ -317,8 +352,23 @@ fn bare(t: &[char], i: usize, end: usize) -> bool {
     }
 }
 
-/// Whether the number here is the first hour of a span whose last hour is told as one: 2-4点, 9-11am.
-pub(super) fn first_of_span(t: &[char], i: usize) -> Option<(Clock, usize)> {
+/// An hour that only its place in "between 3 and 5" makes one.
+pub(super) fn plain_hour(t: &[char], i: usize) -> Option<(Clock, usize)> {
+    const FOLLOWING: &[&str] = &["and", "on", "today", "tomorrow", "tonight", "next", "this", "in the"];
+    let (hour, end) = english(t, i).filter(|(hour, _)| (1..=24).contains(hour))?;
+    let next = space(t, end);
+    let noun =
+        at(t, next).is_ascii_alphabetic() && !FOLLOWING.iter().any(|words| word(t, next, words).is_some());
+    if noun || at(t, end).is_ascii_alphanumeric() || matches!(at(t, end), '%' | '/' | '.') {
+        return None;
+    }
+    let hour = u8::try_from(hour).ok()?;
+    Some((clock(hour, 0, 0, face(hour))?, end))
+}
+
+/// Whether the number here is the first hour of a span whose last hour is told as one: 2-4点, 9-11am;
+/// behind a day (`joined`) also 10-11:30.
+pub(super) fn first_of_span(t: &[char], i: usize, joined: bool) -> Option<(Clock, usize)> {
     if before(t, i).is_ascii_digit()
         || matches!(before(t, i), '.' | '/' | ':' | '-' | '第')
         || before(t, i).is_ascii_alphabetic()
@@ -331,9 +381,13 @@ pub(super) fn first_of_span(t: &[char], i: usize) -> Option<(Clock, usize)> {
     let (last, close) = small(t, next).filter(|(last, _)| *last <= 24)?;
     let told = any(t, close, &["点", "时"]).is_some()
         || meridiem(t, close).is_some()
-        || (at(t, close) == ':' && colon(t, next).is_some_and(|(_, end)| meridiem(t, end).is_some()));
+        || (at(t, close) == ':'
+            && colon(t, next).is_some_and(|(_, end)| joined || meridiem(t, end).is_some()));
     (told && (last != hour)).then(|| Some((clock(hour, 0, 0, face(hour))?, end)))?
 }
+
+/// What makes 早 and 晚 part of another word.
+const NO_PART: &str = "点些于会饭自餐课读操就已退高宴场安期先晚早跑练了间";
 
 /// Reads a part of the day in Chinese. `joined`: a day stands directly before it.
 pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize)> {
@@ -367,7 +421,7 @@ pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize
         ("子夜", Part::Night),
     ];
     if let Some((part, end)) = pick(t, i, PARTS) {
-        return (at(t, end) != '茶').then_some((part, end));
+        return (!matches!(at(t, end), '茶' | '好')).then_some((part, end));
     }
     if let Some(end) =
         any(t, i, &["下班", "放学", "收工", "下课", "睡觉", "睡", "晚饭", "午饭", "打烊", "闭馆"])
@@ -380,11 +434,8 @@ pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize
         '早' | '晨' => Part::Morning,
         _ => return None,
     };
-    const WORDS: &str = "点些于会饭自餐课读操就已退高宴场安期先晚早跑练了间";
     let counted = small(t, i + 1).is_some() && (at(t, i + 1) != '一' || joined);
-    ((joined && !WORDS.contains(at(t, i + 1)) || counted)
-        && (joined || !before(t, i).is_alphabetic() || counted))
-        .then_some((part, i + 1))
+    (counted || joined && !NO_PART.contains(at(t, i + 1))).then_some((part, i + 1))
 }
 
 /// Reads a part of the day in English. `joined`: a day or a clock time stands before it.

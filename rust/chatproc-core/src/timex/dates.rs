@@ -125,5 +125,12 @@ fn evident(t: &[char], i: usize, end: usize, stroke: char) -> bool {
         digits(t, next).is_some_and(|(_, end)| matches!(at(t, end), ':' | '点' | '时')) && next > end;
     let prompted = "于在至到".contains(before(t, i)) && before(t, i) != '\0';
     let ranged = matches!(at(t, end), '-' | '~') && at(t, end + 1).is_ascii_digit();
-    alone || clocked || prompted || ranged || any(t, next, BEHIND).is_some() || lit(t, next, "due").is_some()
+    let bracketed = at(t, next) == '(' && at(t, next + 2) == ')';
+    alone
+        || bracketed
+        || clocked
+        || prompted
+        || ranged
+        || any(t, next, BEHIND).is_some()
+        || lit(t, next, "due").is_some()
 }

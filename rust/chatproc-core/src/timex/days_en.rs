@@ -97,8 +97,8 @@ fn shifted(t: &[char], i: usize) -> Option<(Day, usize)> {
         space(t, end),
         &[("weeks", 7), ("week", 7), ("days", 1), ("day", 1), ("fortnight", 14)],
     )?;
-    let end = ["from", "after"].iter().find_map(|from| word(t, space(t, end), from))?;
-    let days = i64::from(count) * size;
+    let (sign, end) = pick_word(t, space(t, end), &[("from", 1), ("after", 1), ("before", -1)])?;
+    let days = i64::from(count) * size * sign;
     let begin = skip_word(t, space(t, end), &["this", "the"]);
     if let Some((day, end)) = pick_word(t, begin, &[("tomorrow", 1), ("today", 0), ("yesterday", -1)]) {
         return Some((Day::Shifted(days, Anchor::Day(day)), end));
@@ -126,8 +126,8 @@ fn relative(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("the next day", 1),
     ];
     // The part of the day is read next.
-    if let Some(end) = word(t, i, "tonight") {
-        return Some((Day::Offset(0), end - 5));
+    if let Some(end) = word(t, i, "tonight").or_else(|| word(t, i, "tonite")) {
+        return Some((Day::Offset(0), if at(t, end - 1) == 't' { end - 5 } else { end }));
     }
     if let Some(end) = word(t, i, "last night") {
         return Some((Day::Offset(-1), end - 5));
@@ -160,6 +160,8 @@ const MODIFIERS: &[(&str, Week)] = &[
     ("the last", Week::Last),
     ("last", Week::Last),
     ("past", Week::Last),
+    ("previous", Week::Last),
+    ("upcoming", Week::Nearest),
 ];
 
 fn weekday(text: &Text, i: usize) -> Option<(Day, usize)> {
@@ -235,6 +237,10 @@ fn is_name(text: &Text, i: usize, end: usize) -> bool {
 /// What begins with a month, or with a day before it.
 fn dated(text: &Text, i: usize) -> Option<(Day, usize)> {
     let t = text.letters();
+    if let Some((month, end)) = word(t, i, "this").and_then(|end| pick_word(t, space(t, end), MONTHS)) {
+        let sure = !matches!(month, 3 | 5) || text.is_capital(space(t, i + 4));
+        return sure.then_some((Day::Period(Period::Month(Some(Year::From(0)), Month::Of(month))), end));
+    }
     if let Some((month, end)) = pick_word(t, i, MONTHS) {
         let begin = space(t, if at(t, end) == '.' { end + 1 } else { end });
         let begin = skip_word(t, begin, &["the"]);
@@ -247,22 +253,21 @@ fn dated(text: &Text, i: usize) -> Option<(Day, usize)> {
         if year.is_some() {
             return Some((Day::Period(Period::Month(year, Month::Of(month))), last));
         }
-        let is_word = matches!(month, 3 | 5 | 8) && end - i <= 5;
+        let is_word = matches!(month, 3 | 5);
         return (!is_word || is_month(text, i))
             .then_some((Day::Period(Period::Month(None, Month::Of(month))), end));
     }
     let begin = skip_word(t, i, &["the"]);
-    let (day, end, sure) = match ordinal(t, begin) {
-        Some((day, end)) => (day, end, true),
-        None => {
-            let (day, end) = small(t, begin)?;
-            (day, end, false)
-        }
+    let (day, end, sure) = if let Some((day, end)) = ordinal(t, begin) {
+        (day, end, true)
+    } else {
+        let (day, end) = small(t, begin)?;
+        (day, end, false)
     };
     if !(1..=31).contains(&day) {
         return None;
     }
-    let gap = if at(t, end) == '-' { end + 1 } else { skip_word(t, space(t, end), &["of"]) };
+    let gap = if at(t, end) == '-' { end + 1 } else { skip_word(t, space(t, end), &["day of", "of"]) };
     if let Some((month, end)) = pick_word(t, gap, MONTHS) {
         let end = if at(t, end) == '.' { end + 1 } else { end };
         let (year, end) = trailing_year(t, if at(t, end) == '-' { end + 1 } else { end });
@@ -274,8 +279,10 @@ fn dated(text: &Text, i: usize) -> Option<(Day, usize)> {
         }
     }
     // "the first", "third": a day only in digits.
-    let named =
-        begin > i || ["on", "by", "before", "until", "due", "to"].iter().any(|prompt| prompted(t, i, prompt));
+    let named = begin > i
+        || ["on", "by", "before", "until", "due", "to", "and", "through", "between"]
+            .iter()
+            .any(|prompt| prompted(t, i, prompt));
     let stands = at(t, begin).is_ascii_digit() && named && !followed_by_noun(t, end);
     (sure && stands).then_some((Day::OfMonth(day), end))
 }
@@ -296,13 +303,11 @@ fn followed_by_noun(t: &[char], end: usize) -> bool {
     at(t, next).is_ascii_alphabetic() && !FOLLOWING.iter().any(|follows| word(t, next, follows).is_some())
 }
 
+/// Whether "may" or "march" is the month: a capital inside a sentence, or a word that asks for a month.
 fn is_month(text: &Text, i: usize) -> bool {
+    const PROMPTS: &[&str] = &["in", "by", "until", "since", "before", "of", "from", "after"];
     let t = text.letters();
-    let prompted_ =
-        ["in", "by", "until", "since", "before", "of", "end of", "this", "next", "from", "to", "after"]
-            .iter()
-            .any(|prompt| prompted(t, i, prompt));
-    prompted_ || (text.is_capital(i) && i > 0 && !matches!(before(t, i), ' ' | '\n'))
+    (text.is_capital(i) && i > 0) || PROMPTS.iter().any(|prompt| prompted(t, i, prompt))
 }
 
 /// The day behind a month's name, no year and no hour.
@@ -315,9 +320,9 @@ fn day_of_month(t: &[char], i: usize) -> Option<(u8, usize)> {
     (1..=31).contains(&day).then_some((day, end))
 }
 
-/// ", 2026" or " 2026".
-fn trailing_year(t: &[char], i: usize) -> (Option<Year>, usize) {
-    let begin = space(t, skip_comma(t, i));
+/// ", 2026", " 2026", " of 2026".
+pub(super) fn trailing_year(t: &[char], i: usize) -> (Option<Year>, usize) {
+    let begin = skip_word(t, space(t, skip_comma(t, i)), &["of", "in"]);
     match digits(t, begin) {
         Some((year, end)) if end - begin == 4 && (1900..=2199).contains(&year) && at(t, end) != ':' => {
             (i16::try_from(year).ok().map(Year::Of), end)
@@ -329,12 +334,11 @@ fn trailing_year(t: &[char], i: usize) -> (Option<Year>, usize) {
 /// "first Monday of August", "the last Friday of the month".
 fn nth(t: &[char], i: usize) -> Option<(Day, usize)> {
     let begin = skip_word(t, i, &["the"]);
-    let (nth, end) = match word(t, begin, "last") {
-        Some(end) => (-1, end),
-        None => {
-            let (nth, end) = ordinal(t, begin).filter(|(nth, _)| *nth <= 5)?;
-            (i8::try_from(nth).ok()?, end)
-        }
+    let (nth, end) = if let Some(end) = word(t, begin, "last") {
+        (-1, end)
+    } else {
+        let (nth, end) = ordinal(t, begin).filter(|(nth, _)| *nth <= 5)?;
+        (i8::try_from(nth).ok()?, end)
     };
     let (weekday, end) = pick_word(t, space(t, end), WEEKDAYS)?;
     let end = ["of", "in"].iter().find_map(|of| word(t, space(t, end), of))?;
@@ -412,6 +416,11 @@ fn stretch(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("last month", Period::Month(None, Month::From(-1))),
         ("this quarter", Period::QuarterFrom(0)),
         ("next quarter", Period::QuarterFrom(1)),
+        ("last quarter", Period::QuarterFrom(-1)),
+        ("current week", Period::Week(0)),
+        ("current month", Period::Month(None, Month::From(0))),
+        ("current quarter", Period::QuarterFrom(0)),
+        ("current year", Period::Year(Year::From(0))),
         ("this year", Period::Year(Year::From(0))),
         ("next year", Period::Year(Year::From(1))),
         ("last year", Period::Year(Year::From(-1))),
@@ -419,13 +428,21 @@ fn stretch(t: &[char], i: usize) -> Option<(Day, usize)> {
     if let Some((period, end)) = pick_word(t, i, WORDS) {
         return Some((Day::Period(period), end));
     }
-    let end = lit(t, i, "q")?;
-    let (quarter, end) = small(t, end).filter(|(quarter, _)| (1..=4).contains(quarter))?;
+    let (year, begin) = match digits(t, i) {
+        Some((year, end))
+            if end - i == 4 && (1900..=2199).contains(&year) && matches!(at(t, end), ' ' | '-') =>
+        {
+            (Some(Year::Of(i16::try_from(year).ok()?)), end + 1)
+        }
+        _ => (None, i),
+    };
+    let (quarter, end) = small(t, lit(t, begin, "q")?).filter(|(quarter, _)| (1..=4).contains(quarter))?;
     if at(t, end).is_ascii_alphanumeric() {
         return None;
     }
-    let (year, end) = trailing_year(t, end);
-    Some((Day::Period(Period::Quarter(year, quarter)), end))
+    let (trailing, last) = trailing_year(t, if at(t, end) == '-' { end + 1 } else { end });
+    let end = if trailing.is_some() { last } else { end };
+    Some((Day::Period(Period::Quarter(year.or(trailing), quarter)), end))
 }
 
 fn festival(t: &[char], i: usize) -> Option<(Day, usize)> {
@@ -442,6 +459,11 @@ fn festival(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("dragon boat festival", Lunar(5, 5)),
         ("valentine's day", Solar(2, 14)),
         ("valentines day", Solar(2, 14)),
+        ("independence day", Solar(7, 4)),
+        ("mother's day", Nth(5, 2, Sunday)),
+        ("mothers day", Nth(5, 2, Sunday)),
+        ("father's day", Nth(6, 3, Sunday)),
+        ("fathers day", Nth(6, 3, Sunday)),
         ("halloween", Solar(10, 31)),
         ("thanksgiving day", Nth(11, 4, Thursday)),
         ("thanksgiving", Nth(11, 4, Thursday)),
@@ -454,6 +476,11 @@ fn festival(t: &[char], i: usize) -> Option<(Day, usize)> {
     let (festival, end) = pick_word(t, i, NAMES)?;
     let (year, end) = trailing_year(t, end);
     Some((Day::Festival(year, festival), end))
+}
+
+/// A month by its name.
+pub(super) fn month_name(t: &[char], i: usize) -> Option<(u8, usize)> {
+    pick_word(t, i, MONTHS)
 }
 
 /// Behind the name of a stretch: "July", "next month", "the year".

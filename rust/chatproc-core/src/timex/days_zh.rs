@@ -46,6 +46,7 @@ fn relative(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("明儿", 1),
         ("听日", 1),
         ("翌日", 1),
+        ("即日", 0),
         ("今天", 0),
         ("今日", 0),
         ("今儿", 0),
@@ -195,6 +196,9 @@ pub(super) fn year(t: &[char], i: usize) -> Option<(Year, usize)> {
             let (number, end) = digits(t, i)?;
             (matches!(end - i, 2 | 4)).then_some((number, end))?
         } else {
+            if "零一二三四五六七八九".contains(before(t, i)) {
+                return None;
+            }
             han_digits(t, i).filter(|&(_, end)| matches!(end - i, 2 | 4))?
         };
         let year = match end - i {
@@ -303,6 +307,9 @@ fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
     ) {
         return Some((Day::EndOf(Period::Year(this)), end));
     }
+    if let Some(end) = lit(t, i, "年内").filter(|_| year.is_none() && !is_numeral(before(t, i))) {
+        return Some((Day::EndOf(Period::Year(this)), end));
+    }
     if let Some((half, end)) = pick(t, i, &[("上半年", 1), ("前半年", 1), ("下半年", 2), ("后半年", 2)])
     {
         return Some(end_of(t, Period::Half(year, half), end));
@@ -340,6 +347,10 @@ fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
     pick(t, i, THIRDS).map(|(third, end)| (Day::Period(Period::Third(None, Month::From(0), third)), end))
 }
 
+fn is_numeral(letter: char) -> bool {
+    letter.is_ascii_digit() || "零一二两三四五六七八九十百千半几".contains(letter)
+}
+
 fn quarter(t: &[char], i: usize) -> Option<(u8, usize)> {
     let begin = skip(t, i, &["第"]);
     let (quarter, end) = small(t, begin).filter(|(quarter, _)| (1..=4).contains(quarter))?;
@@ -353,29 +364,28 @@ fn end_of(t: &[char], period: Period, end: usize) -> (Day, usize) {
     }
 }
 
+/// What is counted with 号 and is no day (3号楼, 2号线), save these: 3号开会, 5号出发.
+const THINGS: &str =
+    "楼线门机馆厅文教院选床柜桌球电位店库码房路窗食宿字车站台井厂坑卷题队员仓铺桥区墙梯岗桩令间";
+const THINGS_LONG: &[&str] = &["会议室", "会场", "出口", "出站", "公告", "公寓", "公馆", "入口"];
+
+/// What 日 counts: 5日游, 3日内.
+const LENGTHS: &str = "游间志常程报刊后内";
+
 /// 5号, 十五号, 3日: a day of a month that is not named.
 fn of_month(t: &[char], i: usize) -> Option<(Day, usize)> {
-    if matches!(before(t, i), '第' | '.' | '-' | '/' | '#' | '分' | '之')
-        || before(t, i).is_ascii_alphanumeric()
-    {
+    if "第.-/#分之".contains(before(t, i)) || before(t, i).is_ascii_alphanumeric() {
         return None;
     }
     let (day, end) = small(t, i).filter(|(day, _)| (1..=31).contains(day))?;
-    let gap = space(t, end);
-    let end = any(t, gap, &["号", "日"])?;
-    // A number of a thing: 3号楼, 2号线; a length: 5日游.
-    const THINGS: &str =
-        "楼线门机馆厅文教院公选床柜桌球电位店库码房路出窗食宿会字车站台井厂坑卷题队员仓铺桥区墙梯岗桩令间";
-    const LENGTHS: &str = "游间志常程报刊后内";
-    let things = if before(t, end) == '号' { THINGS } else { LENGTHS };
-    let exempt = any(
-        t,
-        end,
-        &["会议", "开会", "公布", "公示", "文件截", "出发", "出发", "出结果", "出成绩", "教师节", "会考"],
-    )
-    .is_some()
-        && lit(t, end, "会议室").is_none();
-    (exempt || !things.contains(at(t, end))).then_some((Day::OfMonth(day), end))
+    let end = any(t, space(t, end), &["号", "日"])?;
+    let thing = if before(t, end) == '号' {
+        any(t, end, &["教师节", "文件截"]).is_none()
+            && (THINGS.contains(at(t, end)) || any(t, end, THINGS_LONG).is_some())
+    } else {
+        LENGTHS.contains(at(t, end))
+    };
+    (!thing).then_some((Day::OfMonth(day), end))
 }
 
 /// 农历八月十五, 腊月廿三, 闰六月, 大年初一.
@@ -402,12 +412,12 @@ fn lunar(t: &[char], i: usize) -> Option<(Day, usize)> {
     }
     let leap = lit(t, begin, "闰");
     let begin = leap.unwrap_or(begin);
-    let (month, own, end) = match pick(t, begin, &[("正月", 1), ("冬月", 11), ("腊月", 12)]) {
-        Some((month, end)) => (month, true, end),
-        None => {
-            let (month, end) = small(t, begin).filter(|(month, _)| (1..=12).contains(month))?;
-            (month, false, lit(t, end, "月")?)
-        }
+    let named = pick(t, begin, &[("正月", 1), ("冬月", 11), ("腊月", 12)]);
+    let (month, own, end) = if let Some((month, end)) = named {
+        (month, true, end)
+    } else {
+        let (month, end) = small(t, begin).filter(|(month, _)| (1..=12).contains(month))?;
+        (month, false, lit(t, end, "月")?)
     };
     let sure = marked || own || leap.is_some();
     let leap = leap.is_some();
@@ -470,6 +480,10 @@ fn festival_in(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)>
         ("双11", Solar(11, 11)),
         ("双十二", Solar(12, 12)),
         ("双12", Solar(12, 12)),
+        ("女生节", Solar(3, 7)),
+        ("万圣夜", Solar(10, 31)),
+        ("万圣节", Solar(10, 31)),
+        ("光棍节", Solar(11, 11)),
         ("平安夜", Solar(12, 24)),
         ("圣诞节", Solar(12, 25)),
         ("圣诞", Solar(12, 25)),
@@ -508,6 +522,8 @@ fn festival_in(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)>
         end,
         &["之前", "以前", "前", "节", "假", "长假", "放假", "黄金周", "当天", "之后", "期间", "回"],
     );
-    (holiday.is_some() && !before(t, i).is_ascii_digit() && !"一二三四五六七八九十百".contains(before(t, i)))
-        .then_some((Day::Festival(year, festival), end))
+    ((holiday.is_some() || (i == 0 && end == t.len()))
+        && !before(t, i).is_ascii_digit()
+        && !"一二三四五六七八九十百".contains(before(t, i)))
+    .then_some((Day::Festival(year, festival), end))
 }

@@ -260,7 +260,7 @@ pub(super) fn chinese(t: &[char], i: usize) -> Option<(Said, usize)> {
     let small_day = before(t, end) == '日';
     match suffix {
         Some(('w', end)) => Some((Said::Within(amount), end)),
-        Some(('a', end)) if !any(t, end, &["天", "勤", "台", "端", "面"]).is_some() => {
+        Some(('a', end)) if any(t, end, &["天", "勤", "台", "端", "面"]).is_none() => {
             Some((Said::After(amount), end))
         }
         Some(('b', _)) if small_day => None,

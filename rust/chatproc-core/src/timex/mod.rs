@@ -39,15 +39,20 @@ mod dates;
 mod days_en;
 mod days_zh;
 mod elapsed;
+mod hours;
 mod lunar;
 mod marks;
 mod numerals;
 mod phrase;
 mod places;
+mod point;
+mod ranges;
 mod resolve;
 mod said;
 mod text;
+mod vague;
 mod verdict;
+mod words;
 
 use serde::Serialize;
 

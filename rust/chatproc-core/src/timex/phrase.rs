@@ -3,12 +3,13 @@
 //! A scan from left to right. What is tried at one place looks a bounded number of letters ahead, and what
 //! was read is not read again, so its cost grows with the length of the text alone.
 
-use super::cursor::{any, at, before, begins_word, lit, skip, skip_word, space, word};
+use super::cursor::{any, at, begins_word, lit, skip, skip_word, space, word};
 use super::numerals::small;
-use super::said::{Day, Month, Part, Period, Point, Said, Week};
+use super::point::{Joint, day_piece, point};
+use super::said::{Day, Point, Said, Week};
 use super::text::Text;
-use super::{Lang, clocks, dates, days_en, days_zh, elapsed, places};
-
+use super::vague::{end_of_uncertain, uncertain, vague};
+use super::{Lang, clocks, days_en, days_zh, elapsed};
 /// A wording and where it stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phrase {
@@ -64,7 +65,10 @@ fn phrase(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     if let Some(end) = vague(t, i) {
         return Some((Said::Vague, end));
     }
-    let counted = elapsed::chinese(t, i).or_else(|| elapsed::latin(t, i));
+    let counted = match elapsed::chinese(t, i) {
+        found @ (None | Some((Said::Nothing, _))) => elapsed::latin(t, i).or(found),
+        found => found,
+    };
     if let Some((Said::Within(_) | Said::Vague | Said::Recurring, _)) = counted {
         return counted;
     }
@@ -123,111 +127,6 @@ fn recurring(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     Some((Said::Recurring, end))
 }
 
-/// Words for a time that is not certain.
-fn vague(t: &[char], i: usize) -> Option<usize> {
-    const WORDS: &[&str] = &[
-        "尽快",
-        "尽早",
-        "近期",
-        "最近",
-        "这两天",
-        "这几天",
-        "这两日",
-        "过两天",
-        "过几天",
-        "改天",
-        "改日",
-        "回头",
-        "有空",
-        "抽空",
-        "稍后",
-        "待会",
-        "等会",
-        "一会儿",
-        "晚些时候",
-        "晚点",
-        "到时候",
-        "届时",
-        "月初",
-        "月中",
-        "年初",
-        "年中",
-        "周中",
-        "过阵子",
-        "这阵子",
-        "不久",
-        "择日",
-        "近日",
-        "早日",
-        "年前",
-        "年后",
-        "节前",
-        "节后",
-        "下次",
-        "这段时间",
-    ];
-    const LATIN: &[&str] = &[
-        "asap",
-        "as soon as possible",
-        "soon",
-        "shortly",
-        "later today",
-        "later this week",
-        "some time",
-        "sometime",
-        "some day",
-        "someday",
-        "one day",
-        "these days",
-        "early next week",
-        "mid next week",
-        "late next week",
-        "early this week",
-        "later",
-        "eventually",
-        "recently",
-    ];
-    let counted = before(t, i).is_ascii_digit() || "零一二两三四五六七八九十百千半个".contains(before(t, i));
-    if let Some(end) = any(t, i, WORDS).filter(|_| !(counted && matches!(at(t, i), '年' | '月'))) {
-        return Some(end);
-    }
-    if let Some(end) = term_week(t, i) {
-        return Some(end);
-    }
-    if !begins_word(t, i) {
-        return None;
-    }
-    if let Some(end) = LATIN.iter().find_map(|words| word(t, i, words)) {
-        return Some(end);
-    }
-    let begin = [
-        "early",
-        "mid",
-        "late",
-        "beginning of",
-        "the beginning of",
-        "the middle of",
-        "middle of",
-        "start of",
-        "the start of",
-    ]
-    .iter()
-    .find_map(|words| word(t, i, words))?;
-    let begin = if at(t, begin) == '-' { begin + 1 } else { space(t, begin) };
-    days_en::stretch_name(t, begin)
-}
-
-/// 第8周周五, 单周周三: a week that only the term's calendar knows.
-fn term_week(t: &[char], i: usize) -> Option<usize> {
-    let end = match any(t, i, &["单周", "双周", "隔周"]) {
-        Some(end) => end,
-        None => lit(t, small(t, lit(t, i, "第")?)?.1, "周")?,
-    };
-    let end = skip(t, end, &["的"]);
-    let end = any(t, end, &["周", "星期", "礼拜"]).unwrap_or(end);
-    Some(if days_zh::weekday_letter(t, end).is_some() { end + 1 } else { end })
-}
-
 /// Behind a word or a sign between the ends of a range.
 pub(super) fn connector(t: &[char], i: usize) -> Option<usize> {
     any(t, i, &["到", "至", "-", "~", "直到"])
@@ -237,12 +136,25 @@ pub(super) fn connector(t: &[char], i: usize) -> Option<usize> {
 /// "between A and B".
 fn between(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     let t = text.letters();
-    if let Some(begin) = word(t, i, "between").filter(|_| begins_word(t, i)) {
-        let (from, end) = point(text, space(t, begin), lang)?;
-        let (to, end) = point(text, space(t, word(t, space(t, end), "and")?), lang)?;
-        return Some((Said::Range(from, to), end));
-    }
-    None
+    let begin = space(t, word(t, i, "between").filter(|_| begins_word(t, i))?);
+    let hour = |i: usize| {
+        clocks::plain_hour(t, i).map(|(clock, end)| (Point { clock: Some(clock), ..Point::default() }, end))
+    };
+    let (from, end) = point(text, begin, lang).or_else(|| hour(begin))?;
+    let next = space(t, end);
+    let next = space(t, word(t, next, "and").or_else(|| lit(t, next, "-"))?);
+    let (to, end) = point(text, next, lang).or_else(|| {
+        let (mut to, end) = hour(next)?;
+        let place = skip_word(t, space(t, end), &["on"]);
+        let last = day_piece(text, place, &mut to, lang, Joint::Gap).unwrap_or(end);
+        Some((to, last))
+    })?;
+    Some((Said::Range(shared_day(from, to), to), end))
+}
+
+/// A beginning with the day of its end where that was told last.
+fn shared_day(from: Point, to: Point) -> Point {
+    if from.day.is_none() && to.day_last { Point { day: to.day, also: to.also, ..from } } else { from }
 }
 
 /// A point, or a range of two.
@@ -264,8 +176,7 @@ fn ranged(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     let Some((to, last)) = range_end(text, next, lang, &from) else {
         return Some((uncertain(t, i, from, end), end_of_uncertain(t, from, end)));
     };
-    let from =
-        if from.day.is_none() && to.day_last { Point { day: to.day, also: to.also, ..from } } else { from };
+    let from = shared_day(from, to);
     // "Mon-Wed 9-11am": the clock times belong to both days.
     if from.clock.is_none()
         && to.clock.is_some()
@@ -301,268 +212,16 @@ fn range_end(text: &Text, i: usize, lang: Lang, from: &Point) -> Option<(Point, 
     let (day, end) = small(t, i).filter(|(day, _)| dated && (1..=31).contains(day))?;
     let end = ["th", "st", "nd", "rd"].iter().find_map(|suffix| word(t, end, suffix)).unwrap_or(end);
     let end = skip(t, end, &["日", "号"]);
-    (!at(t, end).is_ascii_alphanumeric() && !matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/'))
-        .then_some((Point { day: Some(Day::OfMonth(day)), ..Point::default() }, end))
-}
-
-/// A day that is only about right is no certain time: 月底左右, 7月初, 大概周五.
-fn uncertain(t: &[char], i: usize, point: Point, end: usize) -> Said {
-    let next = space(t, end);
-    let about = any(t, next, &["左右", "前后", "上下", "附近", "或者"]).is_some()
-        || lit(t, next, "或").is_some_and(|end| !matches!(at(t, end), '之' | '以'))
-        || beyond(t, next, point)
-        || (0..i).rev().take(6).any(|from| {
-            any(
-                t,
-                from,
-                &[
-                    "大概在",
-                    "大约在",
-                    "大概",
-                    "大约",
-                    "约",
-                    "估计",
-                    "差不多",
-                    "可能",
-                    "maybe ",
-                    "around ",
-                    "about ",
-                    "probably ",
-                ],
-            )
-            .is_some_and(|end| end == i)
-        });
-    if point.clock.is_none() && (about || end_of_uncertain(t, point, end) > end) {
-        Said::Vague
-    } else {
-        Said::Point(point)
-    }
-}
-
-/// Whether a month or a year is narrowed down by words that are not understood: 2026年的第二周, 今年夏天.
-fn beyond(t: &[char], i: usize, point: Point) -> bool {
-    let whole = matches!(point.day, Some(Day::Period(Period::Month(..) | Period::Year(_) | Period::Week(_))));
-    let i = skip(t, i, &["的"]);
-    const WORDS: &[&str] =
-        &["第", "最后", "头", "春", "夏", "秋", "冬", "暑", "寒", "前几", "后几", "这时", "同期", "某", "哪"];
-    let counted = any(t, i, &["前", "后"]).is_some_and(|end| small(t, end).is_some());
-    whole && (counted || any(t, i, WORDS).is_some())
-}
-
-/// Behind 初 or 中 of a month or a year.
-fn end_of_uncertain(t: &[char], point: Point, end: usize) -> usize {
-    let whole =
-        matches!(point.day, Some(Day::Period(Period::Month(..) | Period::Year(_) | Period::LunarMonth(..))));
-    let next = match at(t, end) {
-        '初' | '中' => at(t, end + 1),
-        _ => return end,
-    };
-    if whole && point.clock.is_none() && !matches!(next, '午' | '旬' | '国' | '秋') {
-        end + 1
-    } else {
-        end
-    }
-}
-
-/// Reads one point: day, part of the day, clock time and zone in any order that the languages have.
-fn point(text: &Text, i: usize, lang: Lang) -> Option<(Point, usize)> {
-    let t = text.letters();
-    let mut point = Point::default();
-    let mut end = piece(text, i, &mut point, lang, Joint::First)?;
-    for _ in 0..6 {
-        let direct = piece(text, end, &mut point, lang, Joint::Direct);
-        let next = direct.or_else(|| {
-            let (place, comma) = glue(t, end);
-            (place > end)
-                .then(|| piece(text, place, &mut point, lang, if comma { Joint::Comma } else { Joint::Gap }))
-                .flatten()
-        });
-        let Some(next) = next else { break };
-        end = if at(t, next) == ')' && t[i..next].contains(&'(') { next + 1 } else { next };
-    }
-    let told = point.day.is_some() || point.clock.is_some() || point.part.is_some();
-    told.then_some((point, end))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Joint {
-    First,
-    Direct,
-    Gap,
-    Comma,
-}
-
-/// What may stand between two pieces of one point, and whether a comma was among it.
-fn glue(t: &[char], i: usize) -> (usize, bool) {
-    let (mut end, mut comma) = (i, false);
-    for _ in 0..4 {
-        let next = match at(t, end) {
-            ' ' | '(' | '的' | '@' | ')' => end + 1,
-            ',' | '、' if !comma => {
-                comma = true;
-                end + 1
-            }
-            _ => {
-                let next = skip_word(t, end, &["at", "on", "by", "around", "in"]);
-                if next == end {
-                    break;
-                }
-                // "in the morning" is a part of the day of its own.
-                if t[end] == 'i' || t[end] == 'b' {
-                    break;
-                }
-                next
-            }
-        };
-        end = next;
-    }
-    (end, comma)
-}
-
-fn piece(text: &Text, i: usize, point: &mut Point, lang: Lang, joint: Joint) -> Option<usize> {
-    let t = text.letters();
-    let iso = joint == Joint::Direct && at(t, i) == 't' && point.day.is_some();
-    if iso && let Some((clock, _, end)) = clocks::latin(t, i + 1).filter(|_| point.clock.is_none()) {
-        point.clock = Some(clock);
-        if let Some((place, end)) = places::after_clock(text, end, true) {
-            point.place = Some(place);
-            return Some(end);
-        }
-        return Some(end);
-    }
-    if point.place.is_none() {
-        let named = if point.clock.is_some() {
-            places::after_clock(text, i, false)
-        } else {
-            places::before_clock(text, i)
-        };
-        if let Some((place, end)) = named {
-            point.place = Some(place);
-            return Some(end);
-        }
-    }
-    day_piece(text, i, point, lang, joint)
-        .or_else(|| part_piece(t, i, point, joint))
-        .or_else(|| clock_piece(t, i, point, joint))
-}
-
-fn day_piece(text: &Text, i: usize, point: &mut Point, lang: Lang, joint: Joint) -> Option<usize> {
-    let t = text.letters();
-    if point.also.is_some() || (point.clock.is_some() && joint == Joint::Comma && point.day.is_some()) {
+    if at(t, end).is_ascii_alphanumeric() || matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/') {
         return None;
     }
-    let (day, end) = first_day_of_span(t, i)
-        .or_else(|| dates::day(t, i, lang == Lang::Chinese))
-        .or_else(|| days_zh::day(t, i))
-        .or_else(|| days_en::day(text, i))?;
-    match point.day {
-        None => {
-            point.day = Some(day);
-            point.day_last = point.clock.is_some();
-        }
-        Some(known) => {
-            if let Some(joined) = joined(known, day) {
-                point.day = Some(joined);
-            } else if complementary(known, day) {
-                point.also = Some(day);
-            } else {
-                return None;
-            }
-        }
-    }
-    Some(end)
-}
-
-/// 3-5号: the first day of a span whose last one says 号.
-fn first_day_of_span(t: &[char], i: usize) -> Option<(Day, usize)> {
-    if before(t, i).is_ascii_alphanumeric() || matches!(before(t, i), '第' | '.' | '-' | '/' | ':') {
-        return None;
-    }
-    let (day, end) = small(t, i).filter(|(day, _)| (1..=31).contains(day))?;
-    let next = connector(t, space(t, end))?;
-    let (last, close) = small(t, space(t, next)).filter(|(last, _)| (1..=31).contains(last))?;
-    let close = any(t, space(t, close), &["号", "日"])?;
-    let thing =
-        matches!(at(t, close), '楼' | '线' | '机' | '门' | '内' | '后' | '馆' | '房' | '教' | '桌' | '位');
-    (last > day && !thing).then_some((Day::OfMonth(day), end))
-}
-
-/// A stretch and a day in it that are told one after the other: 下周 周五, 下个月 5号, 明年 3月5日.
-fn joined(known: Day, day: Day) -> Option<Day> {
-    match (known, day) {
-        (Day::Period(Period::Week(weeks)), Day::Weekday(Week::Nearest, weekday)) => {
-            Some(Day::Weekday(Week::From(weeks), weekday))
-        }
-        (Day::Period(Period::Month(year, month)), Day::OfMonth(day)) => Some(Day::Date { year, month, day }),
-        (Day::OfMonth(day), Day::Period(Period::Month(year, month @ Month::Of(_)))) => {
-            Some(Day::Date { year, month, day })
-        }
-        (Day::Period(Period::Year(year)), Day::Date { year: None, month, day }) => {
-            Some(Day::Date { year: Some(year), month, day })
+    // "July 3-5, 2026"
+    let named = match (from.day, days_en::trailing_year(t, end)) {
+        (Some(Day::Date { year: None, month, .. }), (Some(year), end)) => {
+            Some((Day::Date { year: Some(year), month, day }, end))
         }
         _ => None,
-    }
-}
-
-/// Whether two wordings can name the same day: a weekday and a date.
-fn complementary(known: Day, day: Day) -> bool {
-    let weekday = |day: Day| matches!(day, Day::Weekday(..));
-    let dated = |day: Day| {
-        matches!(
-            day,
-            Day::Date { .. }
-                | Day::OfMonth(_)
-                | Day::Stroke { .. }
-                | Day::Lunar { .. }
-                | Day::Offset(_)
-                | Day::After { .. }
-                | Day::Festival(..)
-        )
     };
-    let relative = |day: Day| matches!(day, Day::Offset(_));
-    (weekday(known) && dated(day))
-        || (dated(known) && weekday(day))
-        || (relative(known) && dated(day) && !relative(day))
-        || (dated(known) && relative(day) && !relative(known))
-}
-
-fn part_piece(t: &[char], i: usize, point: &mut Point, joint: Joint) -> Option<usize> {
-    let joined = (joint == Joint::Direct || joint == Joint::Gap) && point.day.is_some();
-    let timed = joined || point.clock.is_some();
-    let (part, end) = clocks::part_zh(t, i, joined && joint == Joint::Direct)
-        .filter(|_| point.clock.is_none())
-        .or_else(|| clocks::part_en(t, i, timed))?;
-    match point.part {
-        None => point.part = Some(part),
-        Some(Part::Evening | Part::Night) if part == Part::Dawn || part == Part::Night => {
-            point.eve = true;
-            point.part = Some(part);
-        }
-        // "早上上午", "今晚晚上": said twice.
-        Some(known) if known == part => {}
-        Some(Part::DayEnd) => point.part = Some(part),
-        _ => return None,
-    }
-    Some(end)
-}
-
-fn clock_piece(t: &[char], i: usize, point: &mut Point, joint: Joint) -> Option<usize> {
-    if point.clock.is_some() {
-        return None;
-    }
-    let alone = joint == Joint::First || (point.day.is_none() && point.part.is_none());
-    if let Some((clock, part, end)) = clocks::latin(t, i) {
-        if let Some(part) = part {
-            point.part = Some(part);
-        }
-        point.clock = Some(clock);
-        return Some(end);
-    }
-    let (clock, end) = clocks::first_of_span(t, i).or_else(|| clocks::chinese(t, i, alone))?;
-    point.clock = Some(clock);
-    if let Some((part, end)) = clocks::meridiem(t, end) {
-        point.part = Some(part);
-        return Some(end);
-    }
-    Some(end)
+    let (day, end) = named.unwrap_or((Day::OfMonth(day), end));
+    Some((Point { day: Some(day), ..Point::default() }, end))
 }

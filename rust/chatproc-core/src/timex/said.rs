@@ -171,6 +171,8 @@ pub(super) struct Point {
     pub place: Option<Place>,
     /// The day was told behind the clock time: "16:00-18:00 on Friday" has it at both ends.
     pub day_last: bool,
+    /// So many days after the day: 中秋前一天.
+    pub shift: i64,
 }
 
 /// A length of time.

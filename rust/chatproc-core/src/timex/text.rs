@@ -1,6 +1,8 @@
 //! A message as the grammar reads it: simplified characters, half-width, lower case, folded white space,
 //! and for each letter where it stood in the message.
 
+use std::sync::LazyLock;
+
 use unicode_normalization::UnicodeNormalization;
 
 /// The folded letters of a message with their origins.
@@ -67,22 +69,33 @@ impl<'t> Text<'t> {
     }
 }
 
-/// The simplified form of a traditional or formal character that times are written with.
+/// Traditional and formal characters that times are written with, each before its simplified form.
+const PAIRS: &str = "週周點点時时後后號号兩两個个禮礼當当內内農农曆历歷历陰阴舊旧臘腊閏闰過过這这來来無无須须遲迟開开會会\
+試试課课結结節节國国慶庆聖圣誕诞勞劳動动兒儿婦妇師师黨党軍军親亲陽阳鐘钟鍾钟間间區区東东紐纽約约倫伦\
+標标準准報报給给發发還还繳缴終终從从為为爲为於于達达關关幾几數数盡尽儘尽學学調调換换變变遞递銷销請请\
+應应該该裡里裏里隔隔輪轮對对壹一貳二贰二叁三參三叄三肆四伍五陸六陆六柒七捌八玖九拾十佰百仟千〇零係是\
+聽听麼么們们賽赛講讲錄录飯饭寫写齊齐劃划場场員员說说訂订單单雙双萬万億亿視视頻频談谈議议誰谁進进連连\
+遊游離离歲岁將将書书買买車车見见電电話话醫医藥药檢检";
+
+const FIRST: u32 = 0x3000;
+
+/// The simplified form of a character, where it has one that matters here.
 fn simplified(letter: char) -> char {
-    const PAIRS: &str = "週周點点時时後后號号兩两個个禮礼當当內内農农曆历歷历陰阴舊旧臘腊閏闰過过這这來来無无須须遲迟開开會会\
-試试課课結结節节國国慶庆聖圣誕诞勞劳動动兒儿婦妇師师黨党軍军親亲陽阳鐘钟鍾钟間间區区東东紐纽約约倫伦標标準准報报給给\
-發发還还繳缴終终從从為为爲为於于達达關关幾几數数盡尽儘尽學学調调換换變变遞递銷销請请應应該该裡里裏里隔隔輪轮對对\
-壹一貳二贰二叁三參三叄三肆四伍五陸六陆六柒七捌八玖九拾十佰百仟千〇零係是聽听麼么們们賽赛講讲錄录飯饭寫写齊齐劃划\
-場场員员說说訂订單单雙双萬万億亿視视頻频談谈議议誰谁進进連连遊游離离歲岁將将書书買买車车見见電电話话醫医藥药檢检";
-    if letter < '\u{3007}' {
-        return letter;
-    }
-    static TABLE: std::sync::LazyLock<std::collections::HashMap<char, char>> =
-        std::sync::LazyLock::new(|| {
-            let letters: Vec<char> = PAIRS.chars().collect();
-            letters.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
-        });
-    TABLE.get(&letter).copied().unwrap_or(letter)
+    static TABLE: LazyLock<Vec<char>> = LazyLock::new(|| {
+        let mut table: Vec<char> = ('\u{3000}'..'\u{a000}').collect();
+        let letters: Vec<char> = PAIRS.chars().collect();
+        for pair in letters.chunks_exact(2) {
+            if let Some(simple) = place(pair[0]).and_then(|place| table.get_mut(place)) {
+                *simple = pair[1];
+            }
+        }
+        table
+    });
+    place(letter).and_then(|place| TABLE.get(place)).copied().unwrap_or(letter)
+}
+
+fn place(letter: char) -> Option<usize> {
+    usize::try_from(u32::from(letter).checked_sub(FIRST)?).ok()
 }
 
 #[cfg(test)]

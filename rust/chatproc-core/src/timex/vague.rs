@@ -1,0 +1,185 @@
+//! Times that are no certain ones: 尽快, 月初, 第8周周五, 月底左右, in a few days' time, the week of July 6.
+
+use super::cursor::{any, at, before, begins_word, lit, skip, skip_word, space, word};
+use super::numerals::{ordinal, small};
+use super::said::{Day, Period, Point, Said};
+use super::{days_en, days_zh};
+
+/// Words for a time that is not certain.
+pub(super) fn vague(t: &[char], i: usize) -> Option<usize> {
+    const WORDS: &[&str] = &[
+        "尽快",
+        "尽早",
+        "近期",
+        "最近",
+        "这两天",
+        "这几天",
+        "这两日",
+        "过两天",
+        "过几天",
+        "改天",
+        "改日",
+        "回头",
+        "有空",
+        "抽空",
+        "稍后",
+        "待会",
+        "等会",
+        "一会儿",
+        "晚些时候",
+        "晚点",
+        "到时候",
+        "届时",
+        "月初",
+        "月中",
+        "年初",
+        "年中",
+        "周中",
+        "过阵子",
+        "这阵子",
+        "不久",
+        "择日",
+        "近日",
+        "早日",
+        "年前",
+        "年后",
+        "节前",
+        "节后",
+        "下次",
+        "这段时间",
+    ];
+    const PARTS: &[&str] = &[
+        "early",
+        "earlier",
+        "later",
+        "mid",
+        "late",
+        "beginning of",
+        "the beginning of",
+        "the middle of",
+        "middle of",
+        "start of",
+        "the start of",
+    ];
+    const LATIN: &[&str] = &[
+        "asap",
+        "as soon as possible",
+        "soon",
+        "shortly",
+        "later today",
+        "later this week",
+        "some time",
+        "sometime",
+        "some day",
+        "someday",
+        "one day",
+        "these days",
+        "eventually",
+        "recently",
+    ];
+    let counted = before(t, i).is_ascii_digit() || "零一二两三四五六七八九十百千半个".contains(before(t, i));
+    if let Some(end) = any(t, i, WORDS).filter(|_| !(counted && matches!(at(t, i), '年' | '月'))) {
+        return Some(end);
+    }
+    if let Some(end) = term_week(t, i) {
+        return Some(end);
+    }
+    if !begins_word(t, i) {
+        return None;
+    }
+    if let Some(end) = LATIN.iter().find_map(|words| word(t, i, words)) {
+        return Some(end);
+    }
+    if let Some(end) = part_of_stretch(t, i) {
+        return Some(end);
+    }
+    let begin = PARTS.iter().find_map(|words| word(t, i, words))?;
+    let begin = if at(t, begin) == '-' { begin + 1 } else { space(t, begin) };
+    days_en::stretch_name(t, begin).or_else(|| word(t, i, "later"))
+}
+
+/// "the first week of July", "the week of July 6": which days these are is told in several ways.
+fn part_of_stretch(t: &[char], i: usize) -> Option<usize> {
+    let begin = skip_word(t, i, &["the"]);
+    let begin = match ordinal(t, begin) {
+        Some((_, end)) => space(t, end),
+        None => skip_word(t, begin, &["last", "final"]),
+    };
+    let end =
+        ["week of", "weeks of", "half of", "week beginning", "week commencing", "week starting", "days of"]
+            .iter()
+            .find_map(|words| word(t, begin, words))?;
+    let begin = skip_word(t, skip_word(t, space(t, end), &["on"]), &["the"]);
+    let begin = small(t, begin).map_or(begin, |(_, end)| space(t, end));
+    let day = |end: usize| small(t, space(t, end)).map_or(end, |(_, last)| last);
+    Some(days_en::stretch_name(t, begin).map_or(end, day))
+}
+
+/// 第8周周五, 单周周三: a week that only the term's calendar knows.
+fn term_week(t: &[char], i: usize) -> Option<usize> {
+    let end = match any(t, i, &["单周", "双周", "隔周"]) {
+        Some(end) => end,
+        None => lit(t, small(t, lit(t, i, "第")?)?.1, "周")?,
+    };
+    let end = skip(t, end, &["的"]);
+    let end = any(t, end, &["周", "星期", "礼拜"]).unwrap_or(end);
+    Some(if days_zh::weekday_letter(t, end).is_some() { end + 1 } else { end })
+}
+
+/// A day that is only about right is no certain time: 月底左右, 7月初, 大概周五.
+pub(super) fn uncertain(t: &[char], i: usize, point: Point, end: usize) -> Said {
+    let next = space(t, end);
+    let about = any(t, next, &["左右", "前后", "上下", "附近"]).is_some()
+        || beyond(t, next, point)
+        || (0..i).rev().take(6).any(|from| {
+            any(
+                t,
+                from,
+                &[
+                    "大概在",
+                    "大约在",
+                    "大概",
+                    "大约",
+                    "约",
+                    "估计",
+                    "差不多",
+                    "可能",
+                    "maybe ",
+                    "around ",
+                    "about ",
+                    "probably ",
+                ],
+            )
+            .is_some_and(|end| end == i)
+        });
+    if point.clock.is_none() && (about || end_of_uncertain(t, point, end) > end) {
+        Said::Vague
+    } else {
+        Said::Point(point)
+    }
+}
+
+/// Whether a month or a year is narrowed down by words that are not understood: 2026年的第二周, 今年夏天.
+fn beyond(t: &[char], i: usize, point: Point) -> bool {
+    const WORDS: &[&str] =
+        &["第", "最后", "头", "春", "夏", "秋", "冬", "暑", "寒", "前几", "后几", "这时", "同期", "某", "哪"];
+    let whole = matches!(point.day, Some(Day::Period(Period::Month(..) | Period::Year(_) | Period::Week(_))));
+    let i = skip(t, i, &["的"]);
+    let counted = any(t, i, &["前", "后"]).is_some_and(|end| small(t, end).is_some());
+    whole && (counted || any(t, i, WORDS).is_some())
+}
+
+/// Behind 初 or 中 of a month or a year.
+pub(super) fn end_of_uncertain(t: &[char], point: Point, end: usize) -> usize {
+    let whole =
+        matches!(point.day, Some(Day::Period(Period::Month(..) | Period::Year(_) | Period::LunarMonth(..))));
+    let next = match at(t, end) {
+        '初' | '中' => at(t, end + 1),
+        _ => return end,
+    };
+    if whole && point.clock.is_none() && !matches!(next, '午' | '旬' | '国' | '秋') {
+        end + 1
+    } else {
+        end
+    }
+}
