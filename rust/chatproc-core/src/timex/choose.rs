@@ -195,9 +195,12 @@ fn standing(marked: &[(Phrase, Marks)]) -> Vec<(Phrase, Marks)> {
         }
         kept.retain(|(_, marks)| !marks.former);
     } else {
-        for (phrase, _) in &mut kept {
-            if let Said::Range(_, to) = phrase.said {
+        for (phrase, marks) in &mut kept {
+            if let Said::Range(_, to) = phrase.said
+                && marks.former
+            {
                 phrase.said = Said::Point(to);
+                marks.start = false;
             }
         }
     }
@@ -212,6 +215,9 @@ fn decide(mut found: Vec<Found>, moment: &Moment) -> Choice {
         && let ([begin], [end]) = (start.meanings.as_slice(), due.meanings.as_slice())
     {
         let meaning = Meaning { start: begin.start.or(begin.due), due: end.due };
+        if is_after(meaning.start, meaning.due) {
+            return gather(&deadlines);
+        }
         let (from, to) = (start.phrase.from.min(due.phrase.from), start.phrase.to.max(due.phrase.to));
         return Choice { meanings: vec![meaning], from, to, negated: false };
     }
@@ -228,6 +234,15 @@ fn decide(mut found: Vec<Found>, moment: &Moment) -> Choice {
         }
     }
     gather(&found)
+}
+
+/// Whether a beginning lies behind an end of its kind.
+fn is_after(start: Option<When>, due: Option<When>) -> bool {
+    match (start, due) {
+        (Some(When::Day(start)), Some(When::Day(due))) => start > due,
+        (Some(When::At(start)), Some(When::At(due))) => start > due,
+        _ => false,
+    }
 }
 
 /// Drops stretches beside days ("本月的作业，周五交"), and what is past beside what is to come.

@@ -383,6 +383,8 @@ pub(super) fn first_of_span(t: &[char], i: usize, joined: bool) -> Option<(Clock
         || meridiem(t, close).is_some()
         || (at(t, close) == ':'
             && colon(t, next).is_some_and(|(_, end)| joined || meridiem(t, end).is_some()));
+    let told = told
+        || (joined && hour <= 12 && last <= 12 && matches!(at(t, close), '\0' | '\n' | ',' | '。' | ')'));
     (told && (last != hour)).then(|| Some((clock(hour, 0, 0, face(hour))?, end)))?
 }
 

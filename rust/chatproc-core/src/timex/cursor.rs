@@ -3,8 +3,16 @@
 //! Every function takes the letters and a place and returns the place behind what it read. None looks
 //! further than its literal, so a scan that tries them at every place is linear.
 
+#[cfg(test)]
+thread_local! {
+    /// How many letters this thread has looked at.
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// The letter at a place; NUL where there is none.
 pub(super) fn at(t: &[char], i: usize) -> char {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + 1);
     t.get(i).copied().unwrap_or('\0')
 }
 

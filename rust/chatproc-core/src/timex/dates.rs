@@ -123,7 +123,7 @@ fn evident(t: &[char], i: usize, end: usize, stroke: char) -> bool {
     let alone = begins && stops && (stroke == '/' || (i == 0 && end == t.len()));
     let clocked =
         digits(t, next).is_some_and(|(_, end)| matches!(at(t, end), ':' | '点' | '时')) && next > end;
-    let prompted = "于在至到".contains(before(t, i)) && before(t, i) != '\0';
+    let prompted = "于在至到-~".contains(before(t, i));
     let ranged = matches!(at(t, end), '-' | '~') && at(t, end + 1).is_ascii_digit();
     let bracketed = at(t, next) == '(' && at(t, next + 2) == ')';
     alone

@@ -49,6 +49,8 @@ mod point;
 mod ranges;
 mod resolve;
 mod said;
+#[cfg(test)]
+mod tests;
 mod text;
 mod vague;
 mod verdict;

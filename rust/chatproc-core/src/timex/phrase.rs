@@ -3,12 +3,15 @@
 //! A scan from left to right. What is tried at one place looks a bounded number of letters ahead, and what
 //! was read is not read again, so its cost grows with the length of the text alone.
 
-use super::cursor::{any, at, begins_word, lit, skip, skip_word, space, word};
+use std::sync::LazyLock;
+
+use super::cursor::{any, at, before, begins_word, lit, skip, skip_word, space, word};
 use super::numerals::small;
 use super::point::{Joint, day_piece, point};
 use super::said::{Day, Point, Said, Week};
 use super::text::Text;
 use super::vague::{end_of_uncertain, uncertain, vague};
+use super::words::{OPENING_LETTERS, OPENING_WORDS};
 use super::{Lang, clocks, days_en, days_zh, elapsed};
 /// A wording and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -18,17 +21,20 @@ pub(super) struct Phrase {
     pub to: usize,
 }
 
+/// More wordings of one text are not looked at: with so many none of them is the one that is meant.
+const MOST_PHRASES: usize = 200;
+
 /// All wordings of time in a text, in order.
 pub(super) fn scan(text: &Text, lang: Lang) -> Vec<Phrase> {
     let t = text.letters();
     let mut phrases = Vec::new();
     let mut i = 0;
-    while i < t.len() {
+    while i < t.len() && phrases.len() < MOST_PHRASES {
         if let Some(end) = address(t, i) {
             i = end;
             continue;
         }
-        match phrase(text, i, lang) {
+        match opens(t, i).then(|| phrase(text, i, lang)).flatten() {
             Some((said, end)) if end > i => {
                 if said != Said::Nothing {
                     phrases.push(Phrase { said, from: i, to: end });
@@ -51,12 +57,43 @@ fn address(t: &[char], i: usize) -> Option<usize> {
     Some(begin + length)
 }
 
-fn phrase(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
+/// Whether a wording of time can begin here; what cannot be one is passed over without a trial.
+pub(super) fn opens(t: &[char], i: usize) -> bool {
+    static TABLE: LazyLock<Vec<bool>> = LazyLock::new(|| {
+        let mut table = vec![false; 0xa000];
+        for letter in OPENING_LETTERS.chars() {
+            if let Some(place) = table.get_mut(letter as usize) {
+                *place = true;
+            }
+        }
+        table
+    });
+    match at(t, i) {
+        letter if letter.is_ascii_digit() => !before(t, i).is_ascii_digit(),
+        letter if letter.is_ascii_alphabetic() => begins_word(t, i) && opens_word(t, i),
+        letter => TABLE.get(letter as usize).is_some_and(|opens| *opens),
+    }
+}
+
+fn opens_word(t: &[char], i: usize) -> bool {
+    let mut word = [0; 12];
+    let mut length = 0;
+    for place in &mut word {
+        match u8::try_from(at(t, i + length)) {
+            Ok(letter) if letter.is_ascii_alphabetic() => *place = letter,
+            _ => break,
+        }
+        length += 1;
+    }
+    let quarter = length == 1 && word[0] == b'q';
+    quarter || OPENING_WORDS.binary_search_by(|known| known.as_bytes().cmp(&word[..length])).is_ok()
+}
+
+/// Reads the wording that begins here.
+pub(super) fn phrase(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     let t = text.letters();
-    let letter = at(t, i);
-    if !(letter.is_ascii_alphanumeric() || letter > '\u{2e80}')
-        || (letter.is_ascii_alphabetic() && !begins_word(t, i))
-    {
+    let (latin, han) = (at(t, i).is_ascii_alphabetic(), !at(t, i).is_ascii());
+    if latin && !begins_word(t, i) {
         return None;
     }
     if let Some(found) = recurring(text, i, lang) {
@@ -65,8 +102,8 @@ fn phrase(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     if let Some(end) = vague(t, i) {
         return Some((Said::Vague, end));
     }
-    let counted = match elapsed::chinese(t, i) {
-        found @ (None | Some((Said::Nothing, _))) => elapsed::latin(t, i).or(found),
+    let counted = match if latin { None } else { elapsed::chinese(t, i) } {
+        found @ (None | Some((Said::Nothing, _))) if !han => elapsed::latin(t, i).or(found),
         found => found,
     };
     if let Some((Said::Within(_) | Said::Vague | Said::Recurring, _)) = counted {
@@ -83,6 +120,9 @@ fn phrase(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
 /// 每周五, every Friday, daily.
 fn recurring(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     let t = text.letters();
+    if !matches!(at(t, i), '每' | 'd' | 'w' | 'm' | 'y' | 'b' | 'e') {
+        return None;
+    }
     let (begin, latin) = if let Some(end) = any(t, i, &["每逢", "每个", "每"]) {
         (end, false)
     } else {
@@ -206,13 +246,20 @@ fn range_end(text: &Text, i: usize, lang: Lang, from: &Point) -> Option<(Point, 
     if let Some(found) = point(text, i, lang) {
         return Some(found);
     }
+    // "tomorrow 2-4"
+    if from.clock.is_some()
+        && let Some((clock, end)) = clocks::plain_hour(t, i)
+    {
+        return Some((Point { clock: Some(clock), ..Point::default() }, end));
+    }
     // "July 3-5", "7月3-5"
     let dated = matches!(from.day, Some(Day::Date { .. } | Day::OfMonth(_) | Day::Lunar { .. }))
         && from.clock.is_none();
     let (day, end) = small(t, i).filter(|(day, _)| dated && (1..=31).contains(day))?;
     let end = ["th", "st", "nd", "rd"].iter().find_map(|suffix| word(t, end, suffix)).unwrap_or(end);
     let end = skip(t, end, &["日", "号"]);
-    if at(t, end).is_ascii_alphanumeric() || matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/') {
+    if at(t, end).is_ascii_alphanumeric() || matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/' | '.')
+    {
         return None;
     }
     // "July 3-5, 2026"

@@ -47,6 +47,9 @@ pub(super) fn before_clock(text: &Text, i: usize) -> Option<(Place, usize)> {
         ("协调世界时", Fixed(0)),
     ];
     let t = text.letters();
+    if at(t, i).is_ascii_digit() {
+        return None;
+    }
     pick(t, i, CITIES)
         .or_else(|| offset(t, i))
         .map(|(place, end)| (place, if at(t, end) == '的' { end + 1 } else { end }))

@@ -109,10 +109,11 @@ pub(super) fn day_piece(text: &Text, i: usize, point: &mut Point, lang: Lang, jo
     if point.also.is_some() || (point.clock.is_some() && joint == Joint::Comma && point.day.is_some()) {
         return None;
     }
-    let (day, end) = first_day_of_span(t, i)
+    let (latin, han) = (at(t, i).is_ascii_alphabetic(), !at(t, i).is_ascii());
+    let (day, end) = if latin { None } else { first_day_of_span(t, i) }
         .or_else(|| dates::day(t, i, lang == Lang::Chinese))
-        .or_else(|| days_zh::day(t, i))
-        .or_else(|| days_en::day(text, i))
+        .or_else(|| if latin { None } else { days_zh::day(t, i) })
+        .or_else(|| if han { None } else { days_en::day(text, i) })
         .or_else(|| bracketed_weekday(t, i))?;
     match point.day {
         None => {

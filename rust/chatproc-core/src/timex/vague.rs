@@ -77,6 +77,9 @@ pub(super) fn vague(t: &[char], i: usize) -> Option<usize> {
         "eventually",
         "recently",
     ];
+    if at(t, i).is_ascii_digit() {
+        return None;
+    }
     let counted = before(t, i).is_ascii_digit() || "零一二两三四五六七八九十百千半个".contains(before(t, i));
     if let Some(end) = any(t, i, WORDS).filter(|_| !(counted && matches!(at(t, i), '年' | '月'))) {
         return Some(end);
@@ -84,7 +87,7 @@ pub(super) fn vague(t: &[char], i: usize) -> Option<usize> {
     if let Some(end) = term_week(t, i) {
         return Some(end);
     }
-    if !begins_word(t, i) {
+    if !(at(t, i).is_ascii_alphabetic() && begins_word(t, i)) {
         return None;
     }
     if let Some(end) = LATIN.iter().find_map(|words| word(t, i, words)) {

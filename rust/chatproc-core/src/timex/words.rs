@@ -140,3 +140,35 @@ pub(super) const STARTS: &[&str] = &[
     "从", "自", "自从", "from", "after", "since", "starting", "starting from", "starting on", "starting at", "beginning", "as of",
     "start", "starts", "start at", "starts at", "start on", "starts on", "begins", "begins at", "begins on",
 ];
+
+/// The words, in order, that an English wording of time can begin with; any other is passed over at once.
+#[rustfmt::skip]
+pub(super) const OPENING_WORDS: &[&str] = &[
+    "a", "after", "afternoon", "an", "another", "apr", "april", "as", "asap", "at", "aug", "august",
+    "beginning", "between", "biweekly", "boxing", "chinese", "christmas", "close", "cob", "coming",
+    "couple", "current", "daily", "day", "days", "dec", "december", "dragon", "each", "earlier",
+    "early", "eight", "eighteen", "eighteenth", "eighth", "eleven", "eleventh", "end", "eob", "eod",
+    "eom", "eoq", "eow", "eoy", "evening", "eventually", "every", "everyday", "father", "fathers",
+    "feb", "february", "few", "fifteen", "fifteenth", "fifth", "fifty", "final", "first", "five",
+    "following", "for", "forty", "four", "fourteen", "fourteenth", "fourth", "fri", "friday", "gmt",
+    "half", "halloween", "in", "independence", "jan", "january", "jul", "july", "jun", "june", "last",
+    "late", "later", "lunar", "many", "mar", "march", "may", "mid", "midday", "middle", "midnight",
+    "mon", "monday", "mondays", "monthly", "morning", "mother", "mothers", "new", "next", "nine",
+    "nineteen", "nineteenth", "ninth", "no", "noon", "nov", "november", "nxt", "oct", "october", "one",
+    "over", "past", "previous", "quarter", "recently", "sat", "saturday", "second", "sep", "sept",
+    "september", "seven", "seventeen", "seventeenth", "seventh", "several", "shortly", "six", "sixteen",
+    "sixteenth", "sixth", "sixty", "some", "someday", "sometime", "soon", "spring", "start", "sun",
+    "sunday", "ten", "tenth", "thanksgiving", "the", "these", "third", "thirteen", "thirteenth",
+    "thirtieth", "thirty", "this", "three", "thu", "thur", "thurs", "thursday", "tmr", "tmrw", "tmw",
+    "today", "tommorow", "tommorrow", "tomorow", "tomorrow", "tonight", "tonite", "tue", "tues",
+    "tuesday", "twelfth", "twelve", "twentieth", "twenty", "two", "upcoming", "utc", "valentine",
+    "valentines", "wed", "wednesday", "weds", "week", "weekend", "weekly", "weeks", "within", "xmas",
+    "yearly", "yesterday",
+];
+
+/// The Chinese letters that a wording of time can begin with; any other is passed over at once.
+pub(super) const OPENING_LETTERS: &str = "零一二两三四五六七八九十百千半廿卅几数若好多\
+今明昨后前大翌听即下上本这周星礼年月农阴旧古夏正冬腊闰去来次民元当第每逢单双隔\
+凌拂清早晨中午傍晚夜深子差尽近最过改回有抽稍待等到届择不节收放睡打闭\
+接未往再还剩之提推延情妇植愚劳母儿父建教国感万光女平圣春端重小除季\
+北东香台新日首韩伦英巴柏德莫悉纽美太洛格世协初";
