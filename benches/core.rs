@@ -13,6 +13,8 @@ use chatproc_core::event::read_event;
 use chatproc_core::plan::Options;
 use chatproc_core::store::Store;
 use chatproc_core::store::intake::{Input, ingest};
+use chatproc_core::timex;
+use chatproc_core::zone::Zone;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const LINES: usize = 20_000;
@@ -72,5 +74,38 @@ fn stages(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, stages);
+/// Messages as groups send them, most of them without any time.
+const MESSAGES: &[&str] = &[
+    "收到",
+    "好的谢谢老师",
+    "[图片]",
+    "请于本周五（7月3日）下午17:00前将作业提交至学习通",
+    "哈哈哈哈哈哈",
+    "明天上午9:00-11:30在A101召开班会，请准时参加",
+    "有人知道图书馆几点关门吗",
+    "下午三点操场集合，记得带水，不要迟到",
+    "这道题怎么做啊，我算出来和答案不一样，谁能讲一下",
+    "报名链接 https://example.com/2026/07/03/form?id=12345 填一下",
+    "Please send the report by noon on July 3rd, thanks!",
+    "ok",
+    "@全体成员 国庆放假安排：10月1日至10月7日放假调休，共7天。10月8日正常上课。请各班班长统计离校人数。",
+    "周四的会改到下周二下午三点",
+    "我这周有点忙，可能要晚一点才能看",
+    "两天后交初稿，月底前交终稿",
+];
+
+fn times(criterion: &mut Criterion) {
+    let zone = Zone::named("Asia/Shanghai").unwrap();
+    let mut group = criterion.benchmark_group("timex");
+    group.throughput(Throughput::Elements(MESSAGES.len() as u64));
+    group.bench_function("resolve", |bencher| {
+        bencher.iter(|| {
+            let resolved = |text: &&str| timex::resolve(black_box(text), 1_782_871_200_000, &zone, None);
+            MESSAGES.iter().map(resolved).filter(|time| time.original.is_some()).count()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, times, stages);
 criterion_main!(benches);

@@ -6,12 +6,12 @@
 //! 4. [`budget`] and [`plan`]: exact costs; segments → groups → batches; [`fingerprint`]: what is known
 //!    again.
 //! 5. [`agenda`] and [`document`]: what a round would do now, and the one document a model is sent.
-//! 6. [`task`] and [`evidence`]: what comes back, checked and merged.
+//! 6. [`task`], [`evidence`] and [`timex`]: what comes back, checked and merged; what its times mean.
 //! 7. [`store`] and [`export`]: the state file, the outbox, the files that consumers read.
 //!
 //! [`round`] holds the store for this line; [`connections`] deliver into it beside.
 //!
-//! Pure modules (`json event revision segment budget plan fingerprint document task evidence`) know no
+//! Pure modules (`json event revision segment budget plan fingerprint document task evidence timex`) know no
 //! file and no clock: time is an argument everywhere. The others do the effects and no thinking.
 
 pub mod agenda;
