@@ -256,7 +256,7 @@ fn dated(t: &[char], i: usize) -> Option<(Day, usize)> {
         });
     };
     let begin = space(t, skip(t, end, &["的"]));
-    if let Some(end) = any(t, begin, &["底", "末"]) {
+    if let Some(end) = any(t, begin, &["底", "末", "最后一天"]) {
         return Some((Day::EndOf(Period::Month(year, month)), end));
     }
     if let Some((third, end)) = pick(t, begin, THIRDS) {
@@ -267,6 +267,10 @@ fn dated(t: &[char], i: usize) -> Option<(Day, usize)> {
     }
     if let Some((day, end)) = day_number(t, begin) {
         return Some((Day::Date { year, month, day }, end));
+    }
+    // "7月32日" is no month either.
+    if number(t, begin).is_some_and(|(_, end)| any(t, end, &["日", "号"]).is_some()) {
+        return None;
     }
     Some((Day::Period(Period::Month(year, month)), end))
 }
@@ -358,7 +362,7 @@ fn quarter(t: &[char], i: usize) -> Option<(u8, usize)> {
 }
 
 fn end_of(t: &[char], period: Period, end: usize) -> (Day, usize) {
-    match any(t, end, &["底", "末", "结束"]) {
+    match any(t, end, &["底", "末", "最后一天"]) {
         Some(end) => (Day::EndOf(period), end),
         None => (Day::Period(period), end),
     }
@@ -374,7 +378,7 @@ const LENGTHS: &str = "游间志常程报刊后内";
 
 /// 5号, 十五号, 3日: a day of a month that is not named.
 fn of_month(t: &[char], i: usize) -> Option<(Day, usize)> {
-    if "第.-/#分之".contains(before(t, i)) || before(t, i).is_ascii_alphanumeric() {
+    if "第.-/#分之月".contains(before(t, i)) || before(t, i).is_ascii_alphanumeric() {
         return None;
     }
     let (day, end) = small(t, i).filter(|(day, _)| (1..=31).contains(day))?;

@@ -279,8 +279,9 @@ impl Moment<'_> {
                     times.extend(add_days(date, 7).map(on).unwrap_or_default());
                 } else {
                     times.extend(all);
-                    // Late in the evening "今天凌晨" can be the coming night.
-                    if point.part == Some(Part::Dawn) && now.hour() >= 18 {
+                    // Late in the evening "今天凌晨" can be the coming night, "今天零点" always.
+                    let night = point.part == Some(Part::Dawn) && now.hour() >= 18;
+                    if night || (clock.hour == 0 && point.part.is_none()) {
                         times.extend(add_days(date, 1).map(on).unwrap_or_default());
                     }
                 }

@@ -190,17 +190,17 @@ fn hostile_texts_cost_as_much_as_their_length() {
         "改到",
         "周五、",
     ] {
-        let (half, whole) = (steps(&pattern.repeat(600)), steps(&pattern.repeat(1200)));
-        let letters = 1200 * u64::try_from(pattern.chars().count()).unwrap();
+        let (half, whole) = (steps(&pattern.repeat(300)), steps(&pattern.repeat(600)));
+        let letters = 600 * u64::try_from(pattern.chars().count()).unwrap();
         assert!(whole <= half * 2 + half / 5 + 1000, "{pattern:?}: {half} steps, then {whole}");
-        assert!(whole <= letters * 4000, "{pattern:?}: {whole} steps for {letters} letters");
+        assert!(whole <= letters * 1500, "{pattern:?}: {whole} steps for {letters} letters");
     }
 }
 
 #[test]
 fn a_long_text_of_anything_is_answered() {
     for pattern in ["周", "一", "3-3-3-", "明天下午3点", "12:30", "next friday "] {
-        let _ = said(&pattern.repeat(100_000 / pattern.len()));
+        let _ = said(&pattern.repeat(30_000 / pattern.len()));
     }
 }
 

@@ -164,8 +164,26 @@ pub(super) fn uncertain(t: &[char], i: usize, point: Point, end: usize) -> Said 
 
 /// Whether a month or a year is narrowed down by words that are not understood: 2026年的第二周, 今年夏天.
 fn beyond(t: &[char], i: usize, point: Point) -> bool {
-    const WORDS: &[&str] =
-        &["第", "最后", "头", "春", "夏", "秋", "冬", "暑", "寒", "前几", "后几", "这时", "同期", "某", "哪"];
+    const WORDS: &[&str] = &[
+        "第",
+        "最后几",
+        "最后两",
+        "最后三",
+        "最后一周",
+        "头",
+        "春",
+        "夏",
+        "秋",
+        "冬",
+        "暑",
+        "寒",
+        "前几",
+        "后几",
+        "这时",
+        "同期",
+        "某",
+        "哪",
+    ];
     let whole = matches!(point.day, Some(Day::Period(Period::Month(..) | Period::Year(_) | Period::Week(_))));
     let i = skip(t, i, &["的"]);
     let counted = any(t, i, &["前", "后"]).is_some_and(|end| small(t, end).is_some());
