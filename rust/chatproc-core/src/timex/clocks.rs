@@ -422,6 +422,33 @@ pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize
         ("午夜", Part::Night),
         ("子夜", Part::Night),
     ];
+    if !(matches!(
+        at(t, i),
+        '一' | '上'
+            | '下'
+            | '中'
+            | '傍'
+            | '凌'
+            | '前'
+            | '午'
+            | '半'
+            | '夜'
+            | '大'
+            | '子'
+            | '打'
+            | '拂'
+            | '收'
+            | '放'
+            | '早'
+            | '晚'
+            | '深'
+            | '清'
+            | '睡'
+            | '闭'
+            | '晨'
+    )) {
+        return None;
+    }
     if let Some((part, end)) = pick(t, i, PARTS) {
         return (!matches!(at(t, end), '茶' | '好')).then_some((part, end));
     }

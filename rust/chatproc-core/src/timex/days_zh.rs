@@ -4,7 +4,7 @@ use jiff::civil::Weekday;
 
 use super::cursor::{any, at, before, lit, pick, skip, space};
 use super::elapsed;
-use super::numerals::{digits, han, han_digits, number, small};
+use super::numerals::{digits, han, han_digits, is_numeral, number, small};
 use super::said::{Day, Festival, Month, Period, Said, Week, Year};
 
 use Weekday::{Friday, Monday, Saturday, Sunday, Thursday, Tuesday, Wednesday};
@@ -56,6 +56,9 @@ fn relative(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("前天", -2),
         ("前日", -2),
     ];
+    if !(matches!(at(t, i), '大' | '今' | '明' | '后' | '昨' | '前' | '听' | '翌' | '即')) {
+        return None;
+    }
     if let Some(((first, last), end)) = pick(t, i, PAIRS)
         && let Some(end) = any(t, end, &["天", "日"])
     {
@@ -120,6 +123,9 @@ fn weekday(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("本", 0),
     ];
     const NAMES: &[&str] = &["星期", "礼拜", "周"];
+    if !(matches!(at(t, i), '下' | '上' | '这' | '本' | '星' | '礼' | '周')) {
+        return None;
+    }
     let named = pick(t, i, WEEKS).filter(|&(_, end)| any(t, end, NAMES).is_some());
     let (week, begin) = named.map_or((Week::Nearest, i), |(weeks, end)| (Week::From(weeks), end));
     let end = any(t, begin, NAMES)?;
@@ -183,6 +189,14 @@ pub(super) fn year(t: &[char], i: usize) -> Option<(Year, usize)> {
         ("大后年", 3),
         ("后年", 2),
     ];
+    if !(is_numeral(at(t, i))
+        || matches!(
+            at(t, i),
+            '大' | '前' | '去' | '上' | '今' | '本' | '明' | '来' | '次' | '下' | '后' | '民'
+        ))
+    {
+        return None;
+    }
     let found = if let Some((years, end)) = pick(t, i, YEARS) {
         (Year::From(years), end)
     } else if let Some(end) = lit(t, i, "民国") {
@@ -231,6 +245,9 @@ fn month(t: &[char], i: usize) -> Option<(Month, usize)> {
         ("本月", 0),
         ("当月", 0),
     ];
+    if !(is_numeral(at(t, i)) || matches!(at(t, i), '下' | '次' | '上' | '这' | '本' | '当' | '元')) {
+        return None;
+    }
     if let Some((months, end)) = pick(t, i, MONTHS) {
         return Some((Month::From(months), end));
     }
@@ -303,6 +320,14 @@ fn nth_weekday(t: &[char], i: usize) -> Option<(i8, Weekday, usize)> {
 
 /// 月底, 年底, 上半年, 第三季度, 上旬: with the year that stands before them.
 fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
+    if !(is_numeral(at(t, i))
+        || matches!(
+            at(t, i),
+            '年' | '底' | '末' | '上' | '前' | '下' | '后' | 'q' | '第' | '季' | '这' | '本' | '月' | '中'
+        ))
+    {
+        return None;
+    }
     let this = year.unwrap_or(Year::From(0));
     if let Some(end) = any(
         t,
@@ -311,7 +336,9 @@ fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
     ) {
         return Some((Day::EndOf(Period::Year(this)), end));
     }
-    if let Some(end) = lit(t, i, "年内").filter(|_| year.is_none() && !is_numeral(before(t, i))) {
+    if let Some(end) =
+        lit(t, i, "年内").filter(|_| year.is_none() && !(is_numeral(before(t, i)) || before(t, i) == '几'))
+    {
         return Some((Day::EndOf(Period::Year(this)), end));
     }
     if let Some((half, end)) = pick(t, i, &[("上半年", 1), ("前半年", 1), ("下半年", 2), ("后半年", 2)])
@@ -349,10 +376,6 @@ fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
         return Some((Day::EndOf(Period::Month(None, Month::From(0))), end));
     }
     pick(t, i, THIRDS).map(|(third, end)| (Day::Period(Period::Third(None, Month::From(0), third)), end))
-}
-
-fn is_numeral(letter: char) -> bool {
-    letter.is_ascii_digit() || "零一二两三四五六七八九十百千半几".contains(letter)
 }
 
 fn quarter(t: &[char], i: usize) -> Option<(u8, usize)> {
@@ -395,6 +418,34 @@ fn of_month(t: &[char], i: usize) -> Option<(Day, usize)> {
 /// 农历八月十五, 腊月廿三, 闰六月, 大年初一.
 fn lunar(t: &[char], i: usize) -> Option<(Day, usize)> {
     const MARKS: &[&str] = &["农历", "阴历", "旧历", "古历", "夏历"];
+    if !(is_numeral(at(t, i))
+        || matches!(
+            at(t, i),
+            '农' | '阴'
+                | '旧'
+                | '古'
+                | '夏'
+                | '大'
+                | '前'
+                | '年'
+                | '闰'
+                | '正'
+                | '冬'
+                | '腊'
+                | '去'
+                | '上'
+                | '今'
+                | '本'
+                | '明'
+                | '来'
+                | '次'
+                | '下'
+                | '后'
+                | '民'
+        ))
+    {
+        return None;
+    }
     let marked = any(t, i, MARKS);
     let begin = space(t, marked.unwrap_or(i));
     let (year, begin) = match year(t, begin) {
@@ -517,6 +568,47 @@ fn festival_in(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)>
     // "五一" and "十一" are also numbers: only with words that make them holidays.
     const SHORT: &[(&str, Festival)] =
         &[("五一", Solar(5, 1)), ("六一", Solar(6, 1)), ("十一", Solar(10, 1))];
+    if !(matches!(
+        at(t, i),
+        '七' | '万'
+            | '三'
+            | '中'
+            | '五'
+            | '儿'
+            | '元'
+            | '光'
+            | '八'
+            | '六'
+            | '农'
+            | '劳'
+            | '双'
+            | '国'
+            | '圣'
+            | '大'
+            | '女'
+            | '妇'
+            | '小'
+            | '平'
+            | '年'
+            | '建'
+            | '情'
+            | '愚'
+            | '感'
+            | '教'
+            | '春'
+            | '植'
+            | '母'
+            | '清'
+            | '父'
+            | '端'
+            | '腊'
+            | '重'
+            | '除'
+            | '青'
+            | '十'
+    )) {
+        return None;
+    }
     if let Some((festival, end)) = pick(t, i, NAMES) {
         return (at(t, i) != '小' || at(t, end) != '轻').then_some((Day::Festival(year, festival), end));
     }

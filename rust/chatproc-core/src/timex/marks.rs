@@ -37,10 +37,52 @@ pub(super) struct Marks {
     pub former: bool,
 }
 
-/// The letters of the clause before a wording and behind it.
+/// The letters of the clause on one side of a wording.
+struct Side {
+    text: String,
+    /// Which of the two kinds of words it can hold.
+    latin: bool,
+    han: bool,
+}
+
+impl Side {
+    fn new(letters: &[char]) -> Self {
+        Self {
+            text: letters.iter().collect(),
+            latin: letters.iter().any(char::is_ascii_alphabetic),
+            han: letters.iter().any(|letter| !letter.is_ascii()),
+        }
+    }
+
+    /// Where the first of these words stands.
+    fn find(&self, words: &[&str]) -> Option<usize> {
+        words.iter().filter_map(|word| self.find_word(word)).min()
+    }
+
+    fn holds(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.find_word(word).is_some())
+    }
+
+    fn find_word(&self, word: &str) -> Option<usize> {
+        let latin = is_latin(word);
+        if !(if latin { self.latin } else { self.han }) {
+            return None;
+        }
+        if !latin {
+            return self.text.find(word);
+        }
+        let free = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
+        let mut places = self.text.match_indices(word).map(|(at, _)| at);
+        places.find(|&at| {
+            free(self.text[..at].chars().next_back()) && free(self.text[at + word.len()..].chars().next())
+        })
+    }
+}
+
+/// The clause before a wording and behind it.
 struct Around {
-    before: String,
-    behind: String,
+    before: Side,
+    behind: Side,
 }
 
 fn is_stop(letter: char) -> bool {
@@ -58,25 +100,25 @@ impl Around {
         let to = (phrase.to..ceiling)
             .find(|&i| is_stop(t[i]) || (t[i] == '.' && at(t, i + 1) == ' '))
             .unwrap_or(ceiling);
-        Self { before: t[from..phrase.from].iter().collect(), behind: t[phrase.to..to].iter().collect() }
+        Self { before: Side::new(&t[from..phrase.from]), behind: Side::new(&t[phrase.to..to]) }
     }
 
     /// Whether the words before end with one of these, white space and fillers aside.
     fn ends(&self, words: &[&str]) -> bool {
-        let before = self.before.trim_end_matches([' ', ':', '在', '于', '"', '“', '「', '(']);
+        let before = self.before.text.trim_end_matches([' ', ':', '在', '于', '"', '“', '「', '(']);
         words.iter().any(|word| ends_with_word(before, word))
     }
 
     fn holds_before(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| holds_word(&self.before, word))
+        self.before.holds(words)
     }
 
     fn holds_behind(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| holds_word(&self.behind, word))
+        self.behind.holds(words)
     }
 
     fn begins(&self, words: &[&str]) -> bool {
-        let behind = self.behind.trim_start_matches([' ', '的', ')', '"', '”', '」', ':']);
+        let behind = self.behind.text.trim_start_matches([' ', '的', ')', '"', '”', '」', ':']);
         words.iter().any(|word| begins_with_word(behind, word))
     }
 }
@@ -93,15 +135,6 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 fn begins_with_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| {
         !is_latin(word) || !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-    })
-}
-
-fn holds_word(text: &str, word: &str) -> bool {
-    text.match_indices(word).any(|(at, _)| {
-        !is_latin(word) || {
-            let free = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
-            free(text[..at].chars().next_back()) && free(text[at + word.len()..].chars().next())
-        }
     })
 }
 
@@ -170,14 +203,7 @@ pub(super) fn read(t: &[char], phrase: &Phrase, previous: usize, next: usize) ->
         marks.start = false;
     }
     // The word for what takes place stands behind; of two the nearer one counts.
-    let place = |words: &[&str]| {
-        words
-            .iter()
-            .filter(|word| holds_word(&around.behind, word))
-            .filter_map(|word| around.behind.find(word))
-            .min()
-    };
-    let (event, duty) = (place(EVENTS), place(DUTIES));
+    let (event, duty) = (around.behind.find(EVENTS), around.behind.find(DUTIES));
     marks.event = !marks.deadline && event.is_some_and(|event| duty.is_none_or(|duty| event < duty))
         || (!marks.deadline && duty.is_none() && around.holds_before(EVENTS_BEFORE));
     marks.duty = duty.is_some_and(|duty| duty <= 12 && event.is_none_or(|event| duty < event));

@@ -19,6 +19,31 @@ pub(super) fn digits(t: &[char], i: usize) -> Option<(u32, usize)> {
     (end > i).then_some((value, end))
 }
 
+/// Whether a number can begin with this letter.
+pub(super) fn is_numeral(letter: char) -> bool {
+    matches!(
+        letter,
+        '0'..='9'
+            | '零'
+            | '一'
+            | '二'
+            | '两'
+            | '三'
+            | '四'
+            | '五'
+            | '六'
+            | '七'
+            | '八'
+            | '九'
+            | '十'
+            | '百'
+            | '千'
+            | '半'
+            | '廿'
+            | '卅'
+    )
+}
+
 fn han_digit(letter: char) -> Option<u32> {
     let place = "零一二三四五六七八九".chars().position(|digit| digit == letter);
     place.and_then(|place| u32::try_from(place).ok()).or_else(|| (letter == '两').then_some(2))

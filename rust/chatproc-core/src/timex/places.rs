@@ -47,7 +47,35 @@ pub(super) fn before_clock(text: &Text, i: usize) -> Option<(Place, usize)> {
         ("协调世界时", Fixed(0)),
     ];
     let t = text.letters();
-    if at(t, i).is_ascii_digit() {
+    if !(matches!(
+        at(t, i),
+        'u' | 'g'
+            | '上'
+            | '世'
+            | '东'
+            | '中'
+            | '伦'
+            | '北'
+            | '协'
+            | '台'
+            | '国'
+            | '太'
+            | '巴'
+            | '德'
+            | '悉'
+            | '新'
+            | '日'
+            | '柏'
+            | '格'
+            | '洛'
+            | '纽'
+            | '美'
+            | '英'
+            | '莫'
+            | '韩'
+            | '首'
+            | '香'
+    )) {
         return None;
     }
     pick(t, i, CITIES)

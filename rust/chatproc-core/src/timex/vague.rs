@@ -77,7 +77,38 @@ pub(super) fn vague(t: &[char], i: usize) -> Option<usize> {
         "eventually",
         "recently",
     ];
-    if at(t, i).is_ascii_digit() {
+    if !(at(t, i).is_ascii_alphabetic()
+        || matches!(
+            at(t, i),
+            '一' | '下'
+                | '不'
+                | '到'
+                | '周'
+                | '回'
+                | '尽'
+                | '届'
+                | '年'
+                | '待'
+                | '抽'
+                | '择'
+                | '改'
+                | '早'
+                | '晚'
+                | '最'
+                | '月'
+                | '有'
+                | '稍'
+                | '等'
+                | '节'
+                | '过'
+                | '近'
+                | '这'
+                | '第'
+                | '单'
+                | '双'
+                | '隔'
+        ))
+    {
         return None;
     }
     let counted = before(t, i).is_ascii_digit() || "零一二两三四五六七八九十百千半个".contains(before(t, i));
