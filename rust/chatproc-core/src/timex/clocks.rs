@@ -1,6 +1,6 @@
 //! Clock times and parts of the day: 下午3点半, 20:00, 差五分八点, half past three, 5pm, noon.
 
-use super::cursor::{any, at, before, begins_word, lit, pick, pick_word, skip, space, word};
+use super::cursor::{any, at, before, begins_word, lit, one_of, pick, pick_word, skip, space, word};
 use super::numerals::{digits, english, han_digits, small};
 use super::said::{Clock, Face, Part};
 
@@ -422,31 +422,7 @@ pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize
         ("午夜", Part::Night),
         ("子夜", Part::Night),
     ];
-    if !(matches!(
-        at(t, i),
-        '一' | '上'
-            | '下'
-            | '中'
-            | '傍'
-            | '凌'
-            | '前'
-            | '午'
-            | '半'
-            | '夜'
-            | '大'
-            | '子'
-            | '打'
-            | '拂'
-            | '收'
-            | '放'
-            | '早'
-            | '晚'
-            | '深'
-            | '清'
-            | '睡'
-            | '闭'
-            | '晨'
-    )) {
+    if !(one_of(t, i, "一上下中傍凌前午半夜大子打拂收放早晚深清睡闭晨")) {
         return None;
     }
     if let Some((part, end)) = pick(t, i, PARTS) {

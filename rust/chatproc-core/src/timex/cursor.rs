@@ -21,6 +21,12 @@ pub(super) fn before(t: &[char], i: usize) -> char {
     i.checked_sub(1).map_or('\0', |i| at(t, i))
 }
 
+/// Whether the letter at a place is one of some.
+pub(super) fn one_of(t: &[char], i: usize, letters: &str) -> bool {
+    let letter = at(t, i);
+    letters.chars().any(|one| one == letter)
+}
+
 /// Behind a literal.
 pub(super) fn lit(t: &[char], i: usize, literal: &str) -> Option<usize> {
     let mut end = i;

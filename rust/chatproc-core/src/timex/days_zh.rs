@@ -2,7 +2,7 @@
 
 use jiff::civil::Weekday;
 
-use super::cursor::{any, at, before, lit, pick, skip, space};
+use super::cursor::{any, at, before, lit, one_of, pick, skip, space};
 use super::elapsed;
 use super::numerals::{digits, han, han_digits, is_numeral, number, small};
 use super::said::{Day, Festival, Month, Period, Said, Week, Year};
@@ -56,7 +56,7 @@ fn relative(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("前天", -2),
         ("前日", -2),
     ];
-    if !(matches!(at(t, i), '大' | '今' | '明' | '后' | '昨' | '前' | '听' | '翌' | '即')) {
+    if !(one_of(t, i, "大今明后昨前听翌即")) {
         return None;
     }
     if let Some(((first, last), end)) = pick(t, i, PAIRS)
@@ -123,7 +123,7 @@ fn weekday(t: &[char], i: usize) -> Option<(Day, usize)> {
         ("本", 0),
     ];
     const NAMES: &[&str] = &["星期", "礼拜", "周"];
-    if !(matches!(at(t, i), '下' | '上' | '这' | '本' | '星' | '礼' | '周')) {
+    if !(one_of(t, i, "下上这本星礼周")) {
         return None;
     }
     let named = pick(t, i, WEEKS).filter(|&(_, end)| any(t, end, NAMES).is_some());
@@ -189,12 +189,7 @@ pub(super) fn year(t: &[char], i: usize) -> Option<(Year, usize)> {
         ("大后年", 3),
         ("后年", 2),
     ];
-    if !(is_numeral(at(t, i))
-        || matches!(
-            at(t, i),
-            '大' | '前' | '去' | '上' | '今' | '本' | '明' | '来' | '次' | '下' | '后' | '民'
-        ))
-    {
+    if !(is_numeral(at(t, i)) || one_of(t, i, "大前去上今本明来次下后民")) {
         return None;
     }
     let found = if let Some((years, end)) = pick(t, i, YEARS) {
@@ -245,7 +240,7 @@ fn month(t: &[char], i: usize) -> Option<(Month, usize)> {
         ("本月", 0),
         ("当月", 0),
     ];
-    if !(is_numeral(at(t, i)) || matches!(at(t, i), '下' | '次' | '上' | '这' | '本' | '当' | '元')) {
+    if !(is_numeral(at(t, i)) || one_of(t, i, "下次上这本当元")) {
         return None;
     }
     if let Some((months, end)) = pick(t, i, MONTHS) {
@@ -320,12 +315,7 @@ fn nth_weekday(t: &[char], i: usize) -> Option<(i8, Weekday, usize)> {
 
 /// 月底, 年底, 上半年, 第三季度, 上旬: with the year that stands before them.
 fn stretch(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)> {
-    if !(is_numeral(at(t, i))
-        || matches!(
-            at(t, i),
-            '年' | '底' | '末' | '上' | '前' | '下' | '后' | 'q' | '第' | '季' | '这' | '本' | '月' | '中'
-        ))
-    {
+    if !(is_numeral(at(t, i)) || one_of(t, i, "年底末上前下后q第季这本月中")) {
         return None;
     }
     let this = year.unwrap_or(Year::From(0));
@@ -418,31 +408,7 @@ fn of_month(t: &[char], i: usize) -> Option<(Day, usize)> {
 /// 农历八月十五, 腊月廿三, 闰六月, 大年初一.
 fn lunar(t: &[char], i: usize) -> Option<(Day, usize)> {
     const MARKS: &[&str] = &["农历", "阴历", "旧历", "古历", "夏历"];
-    if !(is_numeral(at(t, i))
-        || matches!(
-            at(t, i),
-            '农' | '阴'
-                | '旧'
-                | '古'
-                | '夏'
-                | '大'
-                | '前'
-                | '年'
-                | '闰'
-                | '正'
-                | '冬'
-                | '腊'
-                | '去'
-                | '上'
-                | '今'
-                | '本'
-                | '明'
-                | '来'
-                | '次'
-                | '下'
-                | '后'
-                | '民'
-        ))
+    if !(is_numeral(at(t, i)) || one_of(t, i, "农阴旧古夏大前年闰正冬腊去上今本明来次下后民"))
     {
         return None;
     }
@@ -568,45 +534,8 @@ fn festival_in(t: &[char], i: usize, year: Option<Year>) -> Option<(Day, usize)>
     // "五一" and "十一" are also numbers: only with words that make them holidays.
     const SHORT: &[(&str, Festival)] =
         &[("五一", Solar(5, 1)), ("六一", Solar(6, 1)), ("十一", Solar(10, 1))];
-    if !(matches!(
-        at(t, i),
-        '七' | '万'
-            | '三'
-            | '中'
-            | '五'
-            | '儿'
-            | '元'
-            | '光'
-            | '八'
-            | '六'
-            | '农'
-            | '劳'
-            | '双'
-            | '国'
-            | '圣'
-            | '大'
-            | '女'
-            | '妇'
-            | '小'
-            | '平'
-            | '年'
-            | '建'
-            | '情'
-            | '愚'
-            | '感'
-            | '教'
-            | '春'
-            | '植'
-            | '母'
-            | '清'
-            | '父'
-            | '端'
-            | '腊'
-            | '重'
-            | '除'
-            | '青'
-            | '十'
-    )) {
+    if !(one_of(t, i, "七万三中五儿元光八六农劳双国圣大女妇小平年建情愚感教春植母清父端腊重除青十"))
+    {
         return None;
     }
     if let Some((festival, end)) = pick(t, i, NAMES) {

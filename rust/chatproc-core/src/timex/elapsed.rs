@@ -1,6 +1,8 @@
 //! Lengths of time and what counts from the moment of saying: 3天后, 两小时内, in 3 days, within 48 hours.
 
-use super::cursor::{any, at, before, begins_word, lit, pick, pick_word, skip, skip_word, space, word};
+use super::cursor::{
+    any, at, before, begins_word, lit, one_of, pick, pick_word, skip, skip_word, space, word,
+};
 use super::numerals::{digits, english, is_numeral, number};
 use super::said::{Amount, Said};
 
@@ -185,29 +187,7 @@ fn han_vague(t: &[char], i: usize) -> Option<usize> {
 
 /// Reads what counts from the moment of saying in Chinese, or an amount that does not.
 pub(super) fn chinese(t: &[char], i: usize) -> Option<(Said, usize)> {
-    if !(is_numeral(at(t, i))
-        || matches!(
-            at(t, i),
-            '之' | '今'
-                | '再'
-                | '剩'
-                | '延'
-                | '往'
-                | '接'
-                | '推'
-                | '提'
-                | '未'
-                | '每'
-                | '过'
-                | '近'
-                | '还'
-                | '几'
-                | '数'
-                | '好'
-                | '若'
-                | '多'
-        ))
-    {
+    if !(is_numeral(at(t, i)) || one_of(t, i, "之今再剩延往接推提未每过近还几数好若多")) {
         return None;
     }
     let (ahead, begin) = match pick(

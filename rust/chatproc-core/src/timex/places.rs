@@ -1,6 +1,6 @@
 //! Zones that a wording names: 北京时间, UTC+8, 3pm PST, Tokyo time.
 
-use super::cursor::{at, begins_word, lit, pick, pick_word, space};
+use super::cursor::{at, begins_word, lit, one_of, pick, pick_word, space};
 use super::numerals::digits;
 use super::said::Place;
 use super::text::Text;
@@ -47,35 +47,7 @@ pub(super) fn before_clock(text: &Text, i: usize) -> Option<(Place, usize)> {
         ("协调世界时", Fixed(0)),
     ];
     let t = text.letters();
-    if !(matches!(
-        at(t, i),
-        'u' | 'g'
-            | '上'
-            | '世'
-            | '东'
-            | '中'
-            | '伦'
-            | '北'
-            | '协'
-            | '台'
-            | '国'
-            | '太'
-            | '巴'
-            | '德'
-            | '悉'
-            | '新'
-            | '日'
-            | '柏'
-            | '格'
-            | '洛'
-            | '纽'
-            | '美'
-            | '英'
-            | '莫'
-            | '韩'
-            | '首'
-            | '香'
-    )) {
+    if !(one_of(t, i, "ug上世东中伦北协台国太巴德悉新日柏格洛纽美英莫韩首香")) {
         return None;
     }
     pick(t, i, CITIES)

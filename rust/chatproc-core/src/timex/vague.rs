@@ -1,6 +1,6 @@
 //! Times that are no certain ones: 尽快, 月初, 第8周周五, 月底左右, in a few days' time, the week of July 6.
 
-use super::cursor::{any, at, before, begins_word, lit, skip, skip_word, space, word};
+use super::cursor::{any, at, before, begins_word, lit, one_of, skip, skip_word, space, word};
 use super::numerals::{ordinal, small};
 use super::said::{Day, Period, Point, Said};
 use super::{days_en, days_zh};
@@ -78,36 +78,7 @@ pub(super) fn vague(t: &[char], i: usize) -> Option<usize> {
         "recently",
     ];
     if !(at(t, i).is_ascii_alphabetic()
-        || matches!(
-            at(t, i),
-            '一' | '下'
-                | '不'
-                | '到'
-                | '周'
-                | '回'
-                | '尽'
-                | '届'
-                | '年'
-                | '待'
-                | '抽'
-                | '择'
-                | '改'
-                | '早'
-                | '晚'
-                | '最'
-                | '月'
-                | '有'
-                | '稍'
-                | '等'
-                | '节'
-                | '过'
-                | '近'
-                | '这'
-                | '第'
-                | '单'
-                | '双'
-                | '隔'
-        ))
+        || one_of(t, i, "一下不到周回尽届年待抽择改早晚最月有稍等节过近这第单双隔"))
     {
         return None;
     }
