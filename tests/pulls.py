@@ -41,6 +41,7 @@ class Puller:
     settings: dict[str, Any]
     secret: str | None
     since: int = 0
+    now: int = 0
     archive_root: Path | None = None
     cursor: dict[str, Any] = field(default_factory=dict)
     lines: list[bytes] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Puller:
             cursor=json.loads(json.dumps(self.cursor)),
             budget=purse,
             since=self.since,
-            now=lambda: 0,
+            now=lambda: self.now,
             secret=lambda: self.secret,
             archive_root=self.archive_root,
         )

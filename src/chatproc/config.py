@@ -16,7 +16,7 @@ import tomllib
 import zoneinfo
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -451,28 +451,38 @@ class MatrixConnection(ConnectionConfig):
         return self
 
 
-class ChatlogConnection(ConnectionConfig):
+class _HttpConnection(ConnectionConfig):
+    """A program with an HTTP API."""
+
+    base_url: _Endpoint
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.base_url.startswith("http:") and not is_loopback(self.base_url):
+            bound = "https:// (plain http shows messages and token to the network; it is for this machine)"
+            raise _DisagreementError("base_url", self.base_url, bound)
+        return self
+
+
+class ChatlogConnection(_HttpConnection):
     """The HTTP API of chatlog (WeChat)."""
 
     toolkit: Literal["chatlog"]
-    base_url: _Endpoint
     talkers: _Listed[_Id] = ()
     window_minutes: _Count = 60
 
 
-class ChatlabConnection(ConnectionConfig):
+class ChatlabConnection(_HttpConnection):
     """ChatLab Pull."""
 
     toolkit: Literal["chatlab"]
-    base_url: _Endpoint
     sources: _Listed[_Id] = ()
 
 
-class OnebotConnection(ConnectionConfig):
+class OnebotConnection(_HttpConnection):
     """OneBot v11 history over HTTP."""
 
     toolkit: Literal["onebot"]
-    base_url: _Endpoint
     groups: _Listed[_Id] = ()
     users: _Listed[_Id] = ()
 

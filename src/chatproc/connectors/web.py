@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from chatproc.connectors.base import SyncError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from chatproc.connectors.base import FaultClass
@@ -99,38 +99,59 @@ class Web:
         """Close every connection."""
         await self._http.aclose()
 
-    async def get(self, path: str, params: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - any JSON
+    async def get(
+        self, path: str, params: Mapping[str, str] | None = None, *, read: Callable[[bytes], Any] = json.loads
+    ) -> Any:  # noqa: ANN401 - any JSON
         """The answer to GET.
 
         Args:
             path: What follows the base URL, quoted.
             params: The query; values that are secret must not be among them.
+            read: Makes a value of the content; a `ValueError` says that it is none.
 
         Raises:
             AnswerError: The server answered with an error.
             SyncError: There is no answer, or it is no JSON, or too large.
         """
+        return await self._ask("GET", path, read, params=params)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The answer to POST of a JSON object; raises what `get` raises."""
+        return await self._ask("POST", path, json.loads, json=body)
+
+    async def _ask(self, method: str, path: str, read: Callable[[bytes], Any], **more: Any) -> Any:  # noqa: ANN401 - any JSON
         import httpx2
 
         where = f"{self._place}{path.partition('?')[0]}"
         try:
-            async with self._http.stream("GET", self._base_url + path, params=params) as answer:
+            async with self._http.stream(method, self._base_url + path, **more) as answer:
                 content = await _content(answer, where)
         except httpx2.TimeoutException as error:
             raise SyncError("no answer in time", fault="network", where=where) from error
         except httpx2.HTTPError as error:
             raise _no_connection(error, where) from error
-        try:
-            said = json.loads(content)
-        except (ValueError, RecursionError):
-            said = None
         if answer.status_code != _OK:
-            found = said if isinstance(said, dict) else {}
+            found = _error_object(content)
             wait = _retry_after(answer.headers.get("retry-after"), found)
             raise AnswerError(answer.status_code, found, where=where, retry_after=wait)
+        try:
+            said = read(content)
+        except (ValueError, RecursionError):
+            raise SyncError("the answer is no JSON", fault="bad_data", where=where) from None
         if said is None:
             raise SyncError("the answer is no JSON", fault="bad_data", where=where)
         return said
+
+
+def _error_object(content: bytes) -> dict[str, Any]:
+    """What an error says: its object; some servers give a bare text."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    if isinstance(said, str):
+        return {"error": said}
+    return said if isinstance(said, dict) else {}
 
 
 async def _content(answer: Any, where: str) -> bytes:  # noqa: ANN401 - httpx2 is imported where it is used
