@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from chatproc.config import ChatlogConnection
 from chatproc.connectors.base import Page, SyncError, Toolkit
 from chatproc.connectors.web import AnswerError, Web
+from chatproc.connectors.windows import Window
 from chatproc.importers.base import Message, Origin, declared_attachment, event_document
 from chatproc.importers.values import identity, members, objects, string, whole
 from chatproc.importers.wechat import chatlog_message
@@ -123,7 +124,7 @@ class _Run:
         low = newest - _MARGIN if place["at"] is None else place["at"]
         # The clocks of the two machines may differ: a message from the future is read, but not believed.
         top = self._now + _DAY
-        window = _Window(self._ask, self._config.window_minutes * 60)
+        window = Window(self._ask.budget, _ROWS_A_PAGE, self._config.window_minutes * 60)
         # Little can stand where the last run has been already.
         begin = max(low, min(place["read"], self._now)) if window.is_usual else low
         while low < top:
@@ -145,12 +146,12 @@ class _Run:
         """What was there before, newest first."""
         place = self._place(name)
         since = self._cursor["since"]
-        window = _Window(self._ask, place["window"] or self._config.window_minutes * 60)
+        window = Window(self._ask.budget, _ROWS_A_PAGE, place["window"] or self._config.window_minutes * 60)
         while (high := place["backfill"]) is not None:
             low = max(since, high - window.seconds)
             lines, rows = await self._read(name, low, high, place)
             window.adapt(rows)
-            place["window"] = window.seconds
+            place["window"] = window.usual
             place["backfill"] = low if low > since else None
             if place["backfill"] is None and place["seen"] is None and name in self._config.talkers:
                 lines.append(_told(name, "no message since the first sync's day; is it the chat's id?"))
@@ -249,21 +250,6 @@ class _Listed:
         except ValueError:
             return cls(0, mark)
         return cls(int(moment.timestamp()) if moment.tzinfo is not None else 0, mark)
-
-
-class _Window:
-    """How much time a request covers: longer while there is little, shorter where there is much."""
-
-    def __init__(self, ask: Pull, seconds: int) -> None:
-        self._rows = ask.budget.page_size(_ROWS_A_PAGE)
-        self.is_usual = self._rows >= _ROWS_A_PAGE
-        self.seconds = max(1, seconds * self._rows // _ROWS_A_PAGE)
-
-    def adapt(self, rows: int) -> None:
-        if rows * 4 < self._rows:
-            self.seconds *= 2
-        elif rows > self._rows:
-            self.seconds = max(1, self.seconds // 2)
 
 
 def _told(talker: str, why: str) -> bytes:

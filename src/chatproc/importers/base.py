@@ -404,6 +404,12 @@ class Occurrences:
         """Start with no message seen."""
         self._seen: dict[bytes, int] = {}
 
+    def go_on_after(self, keys: Iterable[str]) -> None:
+        """Count on from keys that were given before, as those of the second in which a page was cut."""
+        for key in keys:
+            stem, _, number = key.rpartition(".")
+            self._seen[_sha256_of_key(stem)[:16]] = int(number)
+
     def key(self, message: Message) -> str:
         """The key of a message that has no id of its own.
 
