@@ -210,7 +210,7 @@ def test_more_messages_in_a_second_than_a_page_holds(server: Server) -> None:
     for number in range(70):
         server.say(NOW - 50, f"+{number // 2}")
     server.say(NOW - 40, "after")
-    for style in ({"since"}, {"offset"}):
+    for style in ({"since"}, {"since", "exclusive"}, {"offset"}, {"future", "offset"}):
         server.style = style
         pull = puller(server, days=2, sources=[GROUP])
         assert pull.run(Purse(page=5)) is None
