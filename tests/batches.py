@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from chatproc import _core
+from chatproc.agent.claims import Judge
 from chatproc.agent.client import Endpoint
 from chatproc.agent.session import SessionResult, run_session
 from chatproc.attachments import Archive, Extracts, Limits
@@ -93,6 +95,17 @@ def no_search(query: dict[str, Any]) -> dict[str, Any]:
     return {"total": 0, "tasks": []}
 
 
+def judge_of(timezone: str = "Asia/Shanghai", tasks: Any = ()) -> Judge:  # noqa: ANN401 - stored tasks
+    """The core's judgement of times, over a store whose open tasks are these."""
+    return Judge(
+        time=lambda original, told, given: _core.judge_time(original, told, given, timezone),
+        near=lambda task: [it for it in tasks if it["task_id"] not in task["except"]],
+    )
+
+
+JUDGE = judge_of()
+
+
 async def session(  # noqa: PLR0913 - keywords with defaults
     server: ModelServer,
     batch: dict[str, Any] | None = None,
@@ -102,6 +115,7 @@ async def session(  # noqa: PLR0913 - keywords with defaults
     extracts: Extracts | None = None,
     reader: Reader | None = None,
     search: Any = no_search,  # noqa: ANN401 - a stand-in
+    judge: Judge = JUDGE,
     waits: Waits | None = None,
     key: Any = KEY,  # noqa: ANN401 - a key, none, or a function that gives one
     **agent: Any,  # noqa: ANN401 - keys of [agent]
@@ -118,6 +132,7 @@ async def session(  # noqa: PLR0913 - keywords with defaults
             timezone="Asia/Shanghai",
             archive=archive,
             search=search,
+            judge=judge,
             sleep=waits or Waits(),
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from chatproc.agent.compaction import compacted, estimate_tokens
-from chatproc.agent.submission import SessionRecord
+from chatproc.agent.record import SessionRecord
 from chatproc.attachments import Extracts, Limits
 from chatproc.attachments.isolation import Reader
 from chatproc.check import check_project

@@ -410,6 +410,7 @@ def session(base_url: str, **settings: Any) -> Any:  # noqa: ANN401
     from chatproc.agent.session import run_session
     from chatproc.attachments import Archive
     from chatproc.config import AgentConfig
+    from tests.batches import JUDGE
 
     def nothing(_query: dict[str, Any]) -> dict[str, Any]:
         return {"total": 0, "tasks": []}
@@ -422,6 +423,7 @@ def session(base_url: str, **settings: Any) -> Any:  # noqa: ANN401
         timezone="Asia/Shanghai",
         archive=Archive(None),
         search=nothing,
+        judge=JUDGE,
     )
 
 
@@ -465,7 +467,9 @@ class TestTheSession:
     def test_evidence_that_a_model_claims_beyond_what_it_was_shown_is_refused(
         self, client: openai.OpenAI
     ) -> None:
-        from chatproc.agent.submission import SessionRecord, check_submission
+        from chatproc.agent.record import SessionRecord
+        from chatproc.agent.submission import check_submission
+        from tests.batches import JUDGE
 
         # The grammar makes the model cite a unit that it never read and a message that is not there.
         beyond = {
@@ -478,7 +482,7 @@ class TestTheSession:
         _, _, fragments, _ = reply_to(client, PROMPT, task)
         submission = json.loads("".join(fragments))
         claimed = [source for task in submission["conversations"][0]["tasks"] for source in task["sources"]]
-        verdict = check_submission(SessionRecord(batch()), ZoneInfo("Asia/Shanghai"), submission)
+        verdict = check_submission(SessionRecord(batch()), ZoneInfo("Asia/Shanghai"), JUDGE, submission)
         assert verdict.accepted == {}
         for ref in {"f1:b1", "m99"}.intersection(claimed):
             assert any(re.search(rf"\.sources\[\d+\]: .*{ref}", fault) for fault in verdict.faults)

@@ -20,6 +20,7 @@ from tests.sse import (
     no_tasks,
     one_task_each,
     redirect,
+    results_of,
     submits,
 )
 
@@ -199,14 +200,12 @@ def test_a_tools_answer_has_the_listed_keys_and_no_others(recorded: ModelServer)
     listed = {"total", "units", "id", "text", "next", "note"}
     listed |= {"page", "tasks", "ref", "title", "event", "status", "priority", "time", "people", "location"}
     listed |= {"platform", "updated", "start", "due", "original", "timezone", "check", "name", "role"}
-    answers = [
-        json.loads(message["content"])
-        for request in recorded.requests
-        for message in request.json["messages"]
-        if message["role"] == "tool"
-    ]
+    told = [words for request in recorded.requests for words in results_of(request.json)]
+    answers = [json.loads(words) for words in told if words.startswith("{")]
     assert answers
     assert keys_of(answers) <= listed
+    questions = {words for words in told if not words.startswith("{")}
+    assert [words.splitlines()[0] for words in questions] == ["Not accepted yet. Look at this once:"]
 
 
 def test_the_key_is_in_the_authorization_of_its_origin_alone(recorded: ModelServer) -> None:

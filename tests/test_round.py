@@ -257,8 +257,9 @@ def test_a_changed_setting_sends_all_again(
     (worked.rules.parent / "other.md").write_text("Everything is P1.", encoding="utf-8")
     worked.configure(**{section: keys})
     worked.once()
-    assert [len(messages_of(document)) for document in server.documents] == [3, 3]
-    assert len(server.requests) == 2
+    # The model takes the task for a new one, and is asked whether it is the earlier one.
+    assert [len(messages_of(json.loads(text))) for text in sent(server)] == [3, 3]
+    assert len(server.requests) == 3
 
 
 def test_changed_budgets_and_limits_send_nothing_again(worked: Project, server: ModelServer) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chatproc.agent.compaction import compacted, estimate_tokens
-from chatproc.agent.submission import ReadUnit, SessionRecord
+from chatproc.agent.record import ReadUnit, SessionRecord
 from tests.batches import batch_of, outcomes, run
 from tests.sse import (
     Answer,

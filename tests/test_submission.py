@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatproc.agent.submission import ReadUnit, SessionRecord, Verdict, check_submission, parse_moment
-from tests.batches import batch_of
+from chatproc.agent.record import ReadUnit, SessionRecord
+from chatproc.agent.submission import Verdict, check_submission, parse_moment
+from tests.batches import JUDGE, batch_of
 from tests.sse import new_task, submission
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 BERLIN = ZoneInfo("Europe/Berlin")
-TEXTS = {"c1": ["周五 18:00 前交表", "收到"], "c2": ["明天开会", "ok"]}
+TEXTS = {"c1": ["周五 18:00 前交表到 A101", "收到"], "c2": ["明天开会", "ok"]}
 
 
 def record_of(**more: Any) -> SessionRecord:  # noqa: ANN401
@@ -35,7 +36,7 @@ def record_of(**more: Any) -> SessionRecord:  # noqa: ANN401
 
 
 def verdict_on(arguments: object, timezone: ZoneInfo = SHANGHAI) -> Verdict:
-    return check_submission(record_of(), timezone, arguments)
+    return check_submission(record_of(), timezone, JUDGE, arguments)
 
 
 def faults_of(task: object, timezone: ZoneInfo = SHANGHAI) -> tuple[str, ...]:
@@ -109,6 +110,13 @@ def test_a_whole_task_is_accepted_as_the_core_takes_it() -> None:
                         "unit": "b1",
                         "text": "报名表  一式两份",
                         "check": "repaired",
+                    },
+                    {
+                        "message_key": "qq:m1",
+                        "attachment_id": None,
+                        "unit": None,
+                        "text": "A101",
+                        "check": "exact",
                     },
                 ],
             }
@@ -289,7 +297,7 @@ def test_a_quote_that_occurs_is_kept_in_the_sources_own_wording(
 ) -> None:
     record = SessionRecord(batch_of({"c1": [source]}))
     task = a_task(quotes=[{"ref": "m1", "text": quote}])
-    verdict = check_submission(record, SHANGHAI, submission({"c1": [task]}))
+    verdict = check_submission(record, SHANGHAI, JUDGE, submission({"c1": [task]}))
     assert verdict.faults == ()
     assert verdict.accepted["c1"]["tasks"][0]["quotes"][0]["text"] == wording
     assert verdict.accepted["c1"]["tasks"][0]["quotes"][0]["check"] == check
@@ -301,7 +309,7 @@ def test_every_part_of_a_text_is_a_quote_of_it(part: str, before: str, after: st
     source = before + part + after
     record = SessionRecord(batch_of({"c1": [source]}))
     task = a_task(quotes=[{"ref": "m1", "text": part}])
-    verdict = check_submission(record, SHANGHAI, submission({"c1": [task]}))
+    verdict = check_submission(record, SHANGHAI, JUDGE, submission({"c1": [task]}))
     if part.strip():
         assert verdict.faults == ()
         assert verdict.accepted["c1"]["tasks"][0]["quotes"][0]["text"] in source
@@ -310,7 +318,7 @@ def test_every_part_of_a_text_is_a_quote_of_it(part: str, before: str, after: st
 def test_stacked_accents_do_not_slow_the_comparison() -> None:
     record = SessionRecord(batch_of({"c1": ["a" + "\u0301\u0323" * 20_000]}))
     task = a_task(quotes=[{"ref": "m1", "text": "b"}])
-    assert check_submission(record, SHANGHAI, submission({"c1": [task]})).faults
+    assert check_submission(record, SHANGHAI, JUDGE, submission({"c1": [task]})).faults
 
 
 # --- once, and in agreement
@@ -331,7 +339,7 @@ def test_an_earlier_task_updated_twice_by_one_conversation_is_a_fault() -> None:
 
 def test_two_conversations_that_update_one_task_must_agree_or_both_fail() -> None:
     ours = a_task(task_ref="t1", priority="P1")
-    theirs = a_task(task_ref="t1", sources=["m3"], priority="P2", location="A101")
+    theirs = a_task(task_ref="t1", sources=["m3"], priority="P2", location="礼堂")
     verdict = verdict_on(submission({"c1": [ours], "c2": [theirs]}))
     assert verdict.accepted == {}
     words = "both must agree, they differ in priority, location"

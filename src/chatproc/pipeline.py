@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
+    from chatproc.agent.claims import Times
     from chatproc.agent.client import Endpoint
     from chatproc.agent.session import SessionResult
     from chatproc.config import Config
@@ -304,6 +305,7 @@ class _Worker:
             self._tell()
 
     async def _session(self, batch: Json) -> SessionResult:
+        from chatproc.agent.claims import Judge
         from chatproc.agent.session import run_session
         from chatproc.attachments import Archive, Limits
 
@@ -318,10 +320,17 @@ class _Worker:
                 timezone=config.rules.timezone,
                 archive=archive,
                 search=self._search,
+                judge=Judge(time=self._judge_time, near=self._near),
             )
 
     def _search(self, query: dict[str, Any]) -> Json:
         return _core.search(self.config.storage.state, query, self.config.rules.timezone)
+
+    def _judge_time(self, original: str | None, told: list[Json], given: Times) -> Json:
+        return _core.judge_time(original, told, given, self.config.rules.timezone)
+
+    def _near(self, task: Json) -> list[Json]:
+        return _core.near(self.config.storage.state, task, self.config.rules.timezone)
 
     def _settle(self, result: SessionResult) -> None:
         """Commit each accepted conversation; the others stay pending with their reason."""

@@ -6,16 +6,19 @@
 //! 4. [`budget`] and [`plan`]: exact costs; segments → groups → batches; [`fingerprint`]: what is known
 //!    again.
 //! 5. [`agenda`] and [`document`]: what a round would do now, and the one document a model is sent.
-//! 6. [`task`], [`evidence`] and [`timex`]: what comes back, checked and merged; what its times mean.
+//! 6. [`task`], [`evidence`], [`claim`] and [`timex`]: what comes back, checked and merged; what its times
+//!    mean; [`likeness`]: what may be the same.
 //! 7. [`store`] and [`export`]: the state file, the outbox, the files that consumers read.
 //!
 //! [`round`] holds the store for this line; [`connections`] deliver into it beside.
 //!
-//! Pure modules (`json event revision segment budget plan fingerprint document task evidence timex`) know no
-//! file and no clock: time is an argument everywhere. The others do the effects and no thinking.
+//! Pure modules (`json event revision segment budget plan fingerprint document zone task evidence claim
+//! likeness timex`) know no file and no clock: time is an argument everywhere. The others do the effects
+//! and no thinking.
 
 pub mod agenda;
 pub mod budget;
+pub mod claim;
 pub mod connections;
 pub mod document;
 pub mod error;
@@ -26,6 +29,7 @@ pub mod failpoint;
 pub mod fingerprint;
 pub mod inbox;
 mod json;
+pub mod likeness;
 pub mod lock;
 pub mod plan;
 pub mod revision;

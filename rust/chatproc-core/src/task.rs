@@ -226,8 +226,35 @@ pub struct Time {
     pub timezone: String,
     /// The wording in the message.
     pub original: Option<String>,
-    /// Null until the program computes times itself.
-    pub check: Option<String>,
+    /// How sure it is; null where there is no time, and in records of versions that computed none.
+    pub check: Option<TimeCheck>,
+}
+
+/// How a stored time stands to the wording it rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeCheck {
+    /// The model gave what the wording means.
+    Agrees,
+    /// It is what the wording means; the model gave none, or another.
+    Computed,
+    /// The wording is missing or not understood: the time is the model's.
+    Unresolved,
+    /// The wording has several meanings, which the notes list.
+    Ambiguous,
+}
+
+impl TimeCheck {
+    /// The contract's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Computed => "computed",
+            Self::Unresolved => "unresolved",
+            Self::Ambiguous => "ambiguous",
+        }
+    }
 }
 
 /// Someone that a task names.

@@ -9,7 +9,7 @@ mod round;
 mod store;
 
 use chatproc_core::zone::Zone;
-use chatproc_core::{agenda, timex};
+use chatproc_core::{agenda, claim, timex};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -46,6 +46,21 @@ fn resolve_time<'py>(
     give(py, &py.detach(|| timex::resolve(text, sent_at, &zone, lang)))
 }
 
+/// What becomes of a model's times, held against the cited messages: `[{text, sent_at, unit}]`.
+#[pyfunction]
+fn judge_time<'py>(
+    py: Python<'py>,
+    original: Option<&str>,
+    told: &Bound<'py, PyAny>,
+    given: (Option<String>, Option<String>),
+    timezone: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let zone = raised(py, Zone::named(timezone))?;
+    let told: Vec<claim::Told> = extract(told)?;
+    let given = timex::Reading { start: given.0, due: given.1 };
+    give(py, &py.detach(|| claim::judge(original, &told, &given, &zone)))
+}
+
 /// The native core of chatproc.
 #[pymodule]
 #[pyo3(name = "_core")]
@@ -57,9 +72,11 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(connections::states, module)?)?;
     module.add_function(wrap_pyfunction!(plan_events, module)?)?;
     module.add_function(wrap_pyfunction!(resolve_time, module)?)?;
+    module.add_function(wrap_pyfunction!(judge_time, module)?)?;
     module.add_function(wrap_pyfunction!(round::preview, module)?)?;
     module.add_function(wrap_pyfunction!(store::status, module)?)?;
     module.add_function(wrap_pyfunction!(store::search, module)?)?;
+    module.add_function(wrap_pyfunction!(store::near, module)?)?;
     module.add_function(wrap_pyfunction!(store::task, module)?)?;
     module.add_function(wrap_pyfunction!(store::history, module)?)?;
     module.add_function(wrap_pyfunction!(store::quarantine, module)?)?;

@@ -7,7 +7,7 @@ use chatproc_core::round;
 use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
 use chatproc_core::store::tasks::Request;
-use chatproc_core::store::{Store, quarantine as held, search as searching, tasks};
+use chatproc_core::store::{Store, near as nearing, quarantine as held, search as searching, tasks};
 use chatproc_core::zone::Zone;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -35,6 +35,22 @@ pub fn search<'py>(
         searching::search(store.conn(), &query, &Zone::named(timezone)?).map_err(|error| error.at(&state))
     });
     give(py, &raised(py, page)?)
+}
+
+/// Open tasks that a new one may be.
+#[pyfunction]
+pub fn near<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    new: &Bound<'py, PyAny>,
+    timezone: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let new: nearing::NewTask = extract(new)?;
+    let found = py.detach(|| {
+        let store = read(&state)?;
+        nearing::near(store.conn(), &new, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+    });
+    give(py, &raised(py, found)?)
 }
 
 /// A task as it is now.

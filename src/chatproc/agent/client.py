@@ -39,7 +39,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
 from chatproc.agent.compaction import Message, compacted, estimate_tokens
-from chatproc.agent.submission import encodable
+from chatproc.agent.texts import encodable
 from chatproc.agent.tools import SessionTools, strict_schema
 from chatproc.errors import ConfigError, ModelError
 

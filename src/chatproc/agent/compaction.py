@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chatproc.agent.submission import SessionRecord
+    from chatproc.agent.record import SessionRecord
 
 Message: TypeAlias = dict[str, Any]
 """One message as the wire carries it."""

@@ -16,13 +16,14 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
 
 from chatproc.agent.client import ChatClient, ChatModel, Endpoint, Sleep
 from chatproc.agent.prompt import system_text
-from chatproc.agent.submission import SessionRecord
+from chatproc.agent.record import SessionRecord
 from chatproc.agent.tools import Search, SessionTools
 from chatproc.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from chatproc.agent.claims import Judge
     from chatproc.attachments import Archive
     from chatproc.config import AgentConfig
 
@@ -72,6 +73,7 @@ async def run_session(  # noqa: PLR0913 - what a session needs, each by its name
     timezone: str,
     archive: Archive,
     search: Search,
+    judge: Judge,
     sleep: Sleep = asyncio.sleep,
 ) -> SessionResult:
     """Let the model read one batch.
@@ -84,6 +86,7 @@ async def run_session(  # noqa: PLR0913 - what a session needs, each by its name
         timezone: `rules.timezone`.
         archive: Opens attachments.
         search: Searches the task store.
+        judge: Knows what wordings of time mean, and which earlier tasks resemble a new one.
         sleep: Waits between tries of a request.
 
     Returns:
@@ -101,6 +104,7 @@ async def run_session(  # noqa: PLR0913 - what a session needs, each by its name
         timezone=ZoneInfo(timezone),
         archive=archive,
         search=search,
+        judge=judge,
         attempts=agent.submit_attempts,
         tool_retries=agent.max_turns,
     )

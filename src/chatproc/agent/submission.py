@@ -1,143 +1,30 @@
 """The checker of what a model submits: per conversation tasks that this session proves, or faults in words.
 
-Pure, and true to the claim: it must never raise on any JSON value, never invent a value, never accept a
+True to the claim: it must never raise on any JSON value, never invent a value, never accept a
 reference that the session did not show. What it cannot accept it names in the model's own terms.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+from chatproc.agent.claims import Draft, Judge, Question, review
+from chatproc.agent.texts import Folded, Json, encodable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from zoneinfo import ZoneInfo
 
-Json: TypeAlias = Any
-"""A value that came out of a JSON parser: anything at all."""
+    from chatproc.agent.record import ReadUnit, SessionRecord, ShownTask
 
 PRIORITIES = ("P0", "P1", "P2", "P3", "P4")
 STATUSES = ("open", "cancelled")
 
 _LONGEST_TITLE = 200
-_LONGEST_SHOWN = 60
-_LONGEST_CLUSTER = 32
-"""Characters that are normalised as one piece: text that stacks thousands of accents stays cheap."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadUnit:
-    """One unit of an attachment as it was sent to the model.
-
-    Args:
-        attachment: The attachment's ref, `f1`.
-        unit: The unit within it, `b3`.
-        text: The text of the unit; what can be quoted.
-        attachment_sha256: Hex SHA-256 of the file.
-        content_sha256: Hex SHA-256 of the bytes sent: the text in UTF-8, then the picture's file.
-        length: How many bytes those are.
-        is_picture: Whether it was sent as a picture, beside that text.
-    """
-
-    attachment: str
-    unit: str
-    text: str
-    attachment_sha256: str
-    content_sha256: str
-    length: int
-    is_picture: bool = False
-
-    @property
-    def ref(self) -> str:
-        """How the model cites it: `f1:b3`."""
-        return f"{self.attachment}:{self.unit}"
-
-
-@dataclass(frozen=True, slots=True)
-class ShownTask:
-    """A stored task that the model saw, at the revision it saw."""
-
-    task_id: str
-    revision: int
-
-
-class SessionRecord:
-    """What one session has truly shown to the model; citations are held against it, not against the history.
-
-    A unit or a found task counts only once the request that carries it went out (`sent`): what a model cites
-    in the same breath in which it asks for it, it has not read.
-
-    Args:
-        batch: The batch as the core built it.
-    """
-
-    def __init__(self, batch: Mapping[str, Any]) -> None:
-        """Begin with what the document shows."""
-        self.messages: Mapping[str, Any] = batch["messages"]
-        self.attachments: Mapping[str, Any] = batch["attachments"]
-        self.conversations: Mapping[str, Any] = {entry["ref"]: entry for entry in batch["conversations"]}
-        self.units: dict[str, ReadUnit] = {}
-        self.tasks: dict[str, ShownTask] = {
-            ref: ShownTask(task["task_id"], task["revision"]) for ref, task in batch["tasks"].items()
-        }
-        self._ref_of_task = {task.task_id: ref for ref, task in self.tasks.items()}
-        self._units_to_send: dict[str, ReadUnit] = {}
-        self._tasks_to_send: dict[str, ShownTask] = {}
-
-    def add_unit(self, unit: ReadUnit) -> None:
-        """Note a unit that goes out with the next request."""
-        self._units_to_send[unit.ref] = unit
-
-    def forget_units(self, attachment: str) -> None:
-        """Take back what was read of an attachment: its file is another one now."""
-        for units in (self.units, self._units_to_send):
-            for ref in [ref for ref, unit in units.items() if unit.attachment == attachment]:
-                del units[ref]
-
-    def add_task(self, task_id: str, revision: int) -> str:
-        """Note a found task that goes out with the next request.
-
-        Returns:
-            Its ref, the same for the whole session.
-        """
-        if task_id not in self._ref_of_task:
-            number = len(self._ref_of_task) + 1
-            while f"t{number}" in self._ref_of_task.values():
-                number += 1
-            self._ref_of_task[task_id] = f"t{number}"
-        ref = self._ref_of_task[task_id]
-        self._tasks_to_send[ref] = ShownTask(task_id, revision)
-        return ref
-
-    def sent(self) -> None:
-        """A request went out: what waited for it is now known to the model."""
-        self.units |= self._units_to_send
-        self.tasks |= self._tasks_to_send
-        self._units_to_send.clear()
-        self._tasks_to_send.clear()
-
-    def receipts(self, conversation: str) -> list[dict[str, Any]]:
-        """The read receipts of one conversation's attachments, in the order of reading."""
-        receipts = []
-        for unit in self.units.values():
-            attachment = self.attachments[unit.attachment]
-            if attachment["conversation"] == conversation:
-                receipts.append(
-                    {
-                        "message_key": self.messages[attachment["message"]]["key"],
-                        "attachment_id": attachment["id"],
-                        "unit": unit.unit,
-                        "attachment_sha256": unit.attachment_sha256,
-                        "content_sha256": unit.content_sha256,
-                        "length": unit.length,
-                    }
-                )
-        return receipts
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,59 +35,53 @@ class Verdict:
         faults: Every fault in the model's terms, in the order of the submission; empty: accepted.
         accepted: Per conversation without a fault its outcome, ready for the core.
         refused: Per other conversation its own faults, possibly none when it is simply missing.
+        questions: What deserves a second look and is no fault.
     """
 
     faults: tuple[str, ...]
     accepted: dict[str, dict[str, Any]]
     refused: dict[str, tuple[str, ...]]
+    questions: tuple[Question, ...] = ()
 
 
-def check_submission(record: SessionRecord, timezone: ZoneInfo, arguments: Json) -> Verdict:
+def check_submission(record: SessionRecord, timezone: ZoneInfo, judge: Judge, arguments: Json) -> Verdict:
     """Hold a submission against what the session showed.
 
     Args:
         record: What was shown.
         timezone: The zone whose offsets times must carry.
+        judge: Knows times and earlier tasks.
         arguments: The arguments of `submit_tasks`: any JSON value.
 
     Returns:
         The verdict; it never raises.
     """
-    return _Check(record, timezone).verdict(arguments)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A task whose every part could be read."""
-
-    place: str
-    claims: dict[str, Any]
-    task: ShownTask | None
-    messages: list[str]
-    units: list[ReadUnit]
-    quotes: list[dict[str, Any]]
+    return _Check(record, timezone, judge).verdict(arguments)
 
 
 @dataclass(slots=True)
 class _Answer:
     """One conversation's part of a submission."""
 
-    drafts: list[_Draft] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)
     no_task_reason: str | None = None
 
 
 class _Check:
     """One pass over one submission."""
 
-    def __init__(self, record: SessionRecord, timezone: ZoneInfo) -> None:
+    def __init__(self, record: SessionRecord, timezone: ZoneInfo, judge: Judge) -> None:
         self.record = record
         self.timezone = timezone
+        self.judge = judge
+        self.questions: list[Question] = []
         self.faults: list[tuple[str | None, str]] = []
-        self.folded: dict[str, _Folded] = {}
+        self.folded: dict[str, Folded] = {}
 
     def verdict(self, arguments: Json) -> Verdict:
         answers = dict(self._answers(arguments))
         self._same_task_across_conversations(answers)
+        self._review(answers)
         owners = {owner for owner, _ in self.faults}
         accepted = {
             ref: self._outcome(ref, answers[ref])
@@ -212,7 +93,17 @@ class _Check:
             for ref in self.record.conversations
             if ref not in accepted
         }
-        return Verdict(tuple(words for _, words in self.faults), accepted, refused)
+        faults = tuple(words for _, words in self.faults)
+        return Verdict(faults, accepted, refused, tuple(self.questions))
+
+    def _review(self, answers: Mapping[str, _Answer]) -> None:
+        """Hold what the drafts claim against their sources."""
+        drafts = [(ref, draft) for ref, answer in answers.items() for draft in answer.drafts]
+        updated = [draft.task.task_id for _, draft in drafts if draft.task is not None]
+        for ref, draft in drafts:
+            faults, questions = review(draft, self.record, self.judge, updated)
+            self.faults.extend((ref, fault) for fault in faults)
+            self.questions.extend(questions)
 
     def _fault(self, owner: str | None, place: str, words: str) -> None:
         self.faults.append((owner, f"{place}: {words}"))
@@ -230,7 +121,7 @@ class _Check:
             ref = entry.get("id") if isinstance(entry, dict) else None
             if not isinstance(ref, str) or (ref := ref.strip()) not in self.record.conversations:
                 where = f"conversations[{index}].id"
-                self._fault(None, where, f"{_shown(ref)} is no conversation of this document ({known})")
+                self._fault(None, where, f"{shown(ref)} is no conversation of this document ({known})")
             elif ref in seen:
                 self._fault(ref, ref, "is given twice; give every conversation exactly once")
             else:
@@ -256,7 +147,7 @@ class _Check:
         self._submitted_twice(ref, answer.drafts)
         return answer
 
-    def _submitted_twice(self, owner: str, drafts: list[_Draft]) -> None:
+    def _submitted_twice(self, owner: str, drafts: list[Draft]) -> None:
         first: dict[object, str] = {}
         for draft in drafts:
             key = draft.task.task_id if draft.task else _likeness(draft.claims)
@@ -267,7 +158,7 @@ class _Check:
                 first[key] = draft.place
 
     def _same_task_across_conversations(self, answers: Mapping[str, _Answer]) -> None:
-        updates: dict[str, list[tuple[str, _Draft]]] = defaultdict(list)
+        updates: dict[str, list[tuple[str, Draft]]] = defaultdict(list)
         for ref, answer in answers.items():
             for draft in answer.drafts:
                 if draft.task is not None:
@@ -283,12 +174,12 @@ class _Check:
 
     # --- one task
 
-    def _draft(self, owner: str, place: str, task: Json) -> _Draft | None:
+    def _draft(self, owner: str, place: str, task: Json) -> Draft | None:
         if not isinstance(task, dict):
             self._fault(owner, place, "must be an object")
             return None
         before = len(self.faults)
-        shown = self._task_ref(owner, f"{place}.task_ref", task.get("task_ref"))
+        known = self._task_ref(owner, f"{place}.task_ref", task.get("task_ref"))
         claims = {
             "title": self._title(owner, f"{place}.title", task.get("title")),
             "event": self._text(owner, f"{place}.event", task.get("event")),
@@ -305,7 +196,7 @@ class _Check:
         quotes = self._quotes(owner, f"{place}.quotes", task.get("quotes"), messages, units)
         if len(self.faults) > before:
             return None
-        return _Draft(place, claims, shown, messages, units, quotes)
+        return Draft(place, claims, known, messages, units, quotes)
 
     def _text(self, owner: str, place: str, value: Json) -> str:
         if isinstance(value, str):
@@ -325,7 +216,7 @@ class _Check:
     def _one_of(self, owner: str, place: str, value: Json, allowed: tuple[str, ...]) -> str:
         if isinstance(value, str) and value in allowed:
             return value
-        self._fault(owner, place, f"must be one of {', '.join(allowed)}, not {_shown(value)}")
+        self._fault(owner, place, f"must be one of {', '.join(allowed)}, not {shown(value)}")
         return ""
 
     def _list(self, owner: str, place: str, value: Json) -> list[Json]:
@@ -360,10 +251,10 @@ class _Check:
         ref = self._optional_text(owner, place, value)
         if ref is None:
             return None
-        shown = self.record.tasks.get(ref)
-        if shown is None:
-            self._fault(owner, place, f"{_shown(ref)} was not shown; null for a new task")
-        return shown
+        known = self.record.tasks.get(ref)
+        if known is None:
+            self._fault(owner, place, f"{shown(ref)} was not shown; null for a new task")
+        return known
 
     # --- times
 
@@ -390,7 +281,7 @@ class _Check:
         try:
             return parse_moment(text, self.timezone)
         except ValueError as error:
-            self._fault(owner, place, f"{_shown(text)} {error}")
+            self._fault(owner, place, f"{shown(text)} {error}")
             return None
 
     # --- sources and quotes
@@ -421,7 +312,7 @@ class _Check:
         attachment_ref, colon, _ = ref.partition(":")
         attachment = self.record.attachments.get(attachment_ref)
         if attachment is None:
-            self._fault(owner, place, f"there is no {_shown(ref)} in this document")
+            self._fault(owner, place, f"there is no {shown(ref)} in this document")
         elif not colon:
             self._fault(owner, place, f"{ref} is a whole file; cite a unit that was read, such as {ref}:b1")
         elif (unit := self.record.units.get(ref)) is None:
@@ -450,13 +341,13 @@ class _Check:
             if not isinstance(quote.get("ref"), str) or not isinstance(quote.get("text"), str):
                 continue
             if ref not in messages and ref not in unit_of:
-                self._fault(owner, f"{where}.ref", f"{_shown(ref)} is not among the sources of this task")
+                self._fault(owner, f"{where}.ref", f"{shown(ref)} is not among the sources of this task")
                 continue
             unit = unit_of.get(ref)
             source = unit.text if unit else str(self.record.messages[ref].get("text") or "")
             found = self._find_quote(ref, source, text)
             if found is None:
-                what = f"{_shown(text)} does not occur in {ref}"
+                what = f"{shown(text)} does not occur in {ref}"
                 if unit and unit.is_picture:
                     what = f"{ref} is a picture, which cannot be quoted; cite it in sources"
                 self._fault(owner, f"{where}.text", what)
@@ -481,7 +372,7 @@ class _Check:
         if quote in source:
             return quote
         if ref not in self.folded:
-            self.folded[ref] = _Folded(source)
+            self.folded[ref] = Folded(source)
         return self.folded[ref].wording_of(quote)
 
     # --- the outcome
@@ -496,7 +387,7 @@ class _Check:
             "receipts": self.record.receipts(ref),
         }
 
-    def _accepted_task(self, draft: _Draft) -> dict[str, Any]:
+    def _accepted_task(self, draft: Draft) -> dict[str, Any]:
         return {
             "task_id": draft.task.task_id if draft.task else None,
             "seen_revision": draft.task.revision if draft.task else None,
@@ -588,59 +479,6 @@ def _day(moment: date) -> date:
 # --- texts
 
 
-class _Folded:
-    """A source as quotes are compared: NFKC, white space as one space, each place traced to the original."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.spans: list[tuple[int, int]] = []
-        pieces: list[str] = []
-        for start, end, folded in _fold(source):
-            pieces.append(folded)
-            self.spans.extend([(start, end)] * len(folded))
-        self.text = "".join(pieces)
-
-    def wording_of(self, quote: str) -> str | None:
-        """The original text of the first place where a quote occurs once both are folded."""
-        wanted = "".join(folded for _, _, folded in _fold(quote)).strip()
-        at = self.text.find(wanted) if wanted else -1
-        if at < 0:
-            return None
-        return self.source[self.spans[at][0] : self.spans[at + len(wanted) - 1][1]]
-
-
-def _fold(text: str) -> Iterator[tuple[int, int, str]]:
-    """Cut a text where NFKC may be applied piece by piece; runs of white space become one space."""
-    start = 0
-    blank = False
-    while start < len(text):
-        end = start + 1
-        folded = unicodedata.normalize("NFKC", text[start])
-        limit = min(len(text), start + _LONGEST_CLUSTER)
-        while end < limit and (joined := _joined(folded, text[end])) is not None:
-            folded = joined
-            end += 1
-        if not folded.strip():
-            if not blank:
-                yield start, end, " "
-            blank = True
-        else:
-            yield start, end, " ".join(folded.split()) if any(map(str.isspace, folded)) else folded
-            blank = False
-        start = end
-
-
-def _joined(folded: str, following: str) -> str | None:
-    """The two as one piece when they compose, `None` when they stand apart."""
-    if following < "\u0300":
-        return None
-    alone = unicodedata.normalize("NFKC", following)
-    together = unicodedata.normalize("NFKC", folded + following)
-    if unicodedata.combining(alone[0]) or together != folded + alone:
-        return together
-    return None
-
-
 def _likeness(claims: dict[str, Any]) -> object:
     """What makes two new tasks the same one."""
     time = claims["time"]
@@ -649,27 +487,6 @@ def _likeness(claims: dict[str, Any]) -> object:
     return (*words, time["start"], time["due"], people)
 
 
-def encodable(text: str) -> str:
-    """The text with halves of surrogate pairs joined, and lone ones, which UTF-8 cannot carry, replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _shown(value: Json) -> str:
-    """A value for a fault: short, on one line, quoted."""
-    if isinstance(value, str):
-        short = value if len(value) <= _LONGEST_SHOWN else f"{value[: _LONGEST_SHOWN - 1]}…"
-        return json.dumps(encodable(short), ensure_ascii=False)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return "a number"
-    return "a list" if isinstance(value, list) else "an object"
-
-
 def _bare(ref: str) -> str:
     """A ref for a fault, without quotes when it looks like one."""
-    return ref if re.fullmatch(r"[a-z]\d{1,9}:[a-z]\d{1,9}", ref, re.ASCII) else _shown(ref)
+    return ref if re.fullmatch(r"[a-z]\d{1,9}:[a-z]\d{1,9}", ref, re.ASCII) else shown(ref)

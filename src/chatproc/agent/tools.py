@@ -17,16 +17,8 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from chatproc.agent.submission import (
-    PRIORITIES,
-    STATUSES,
-    Json,
-    ReadUnit,
-    SessionRecord,
-    Verdict,
-    check_submission,
-    parse_moment,
-)
+from chatproc.agent.record import ReadUnit, SessionRecord
+from chatproc.agent.submission import PRIORITIES, STATUSES, Verdict, check_submission, parse_moment
 from chatproc.attachments import Archive, Reading, Unit, UnreadableError
 
 if TYPE_CHECKING:
@@ -34,6 +26,9 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from pydantic_ai import RunContext
+
+    from chatproc.agent.claims import Judge
+    from chatproc.agent.texts import Json
 
 Search: TypeAlias = "Callable[[dict[str, Any]], Mapping[str, Any]]"
 """Searches the whole task store: a query as the core takes it, to `{"total": N, "tasks": [...]}`."""
@@ -43,6 +38,8 @@ _PAGE = 10
 _LONGEST_QUERY = 1000
 """Characters; the store searches for no more."""
 _MOST_FAULTS = 40
+_MOST_QUESTIONINGS = 3
+"""Times that a session answers a submission without a fault with questions."""
 _TASK_STATUSES = ("open", "completed", "cancelled", "superseded")
 _SHOWN_OF_TASK = ("title", "event", "status", "priority", "time", "people", "location", "platform", "updated")
 
@@ -161,6 +158,7 @@ class SessionTools(AbstractToolset[None]):
         timezone: The zone of times.
         archive: Opens attachments.
         search: Searches the store; called in a thread.
+        judge: Knows times and earlier tasks; called in a thread.
         attempts: How often `submit_tasks` is checked.
         tool_retries: How many unusable calls of one tool the loop lets pass.
     """
@@ -173,6 +171,7 @@ class SessionTools(AbstractToolset[None]):
         timezone: ZoneInfo,
         archive: Archive,
         search: Search,
+        judge: Judge,
         attempts: int,
         tool_retries: int,
     ) -> None:
@@ -182,6 +181,8 @@ class SessionTools(AbstractToolset[None]):
         self.timezone = timezone
         self.archive = archive
         self.search = search
+        self.judge = judge
+        self.questions_left = _MOST_QUESTIONINGS
         self.attempts_left = attempts
         self.tool_retries = tool_retries
         self.verdict: Verdict | None = None
@@ -232,7 +233,7 @@ class SessionTools(AbstractToolset[None]):
                 return await self._find(tool_args)
         except _ArgumentError as error:
             return f"{name}: {error}"
-        return self._submit(tool_args)
+        return await self._submit(tool_args)
 
     # --- read_attachment
 
@@ -324,30 +325,53 @@ class SessionTools(AbstractToolset[None]):
         shown = {name: task.get(name) for name in _SHOWN_OF_TASK}
         if isinstance(shown["time"], dict):
             shown["time"] = {name: shown["time"].get(name) for name in ("start", "due", "original")}
-        return {"ref": self.record.add_task(task["task_id"], task["revision"]), **shown}
+        return {"ref": self.record.add_task(task["task_id"], task["revision"], shown), **shown}
 
     # --- submit_tasks
 
-    def _submit(self, arguments: dict[str, Json]) -> str:
+    async def _submit(self, arguments: dict[str, Json]) -> str:
         if self.ended or self.submitted_in_reply:
             return "Not looked at: call submit_tasks once in a reply, with every conversation in it."
         self.submitted_in_reply = True
-        self.verdict = check_submission(self.record, self.timezone, arguments)
-        self.attempts_left -= 1
-        self.ended = not self.verdict.faults or self.attempts_left == 0
-        if not self.verdict.faults:
-            return "Accepted."
-        return _feedback(self.verdict.faults, self.attempts_left)
+        verdict = await asyncio.to_thread(check_submission, self.record, self.timezone, self.judge, arguments)
+        self.verdict = verdict
+        questions = self._new_questions(verdict)
+        if verdict.faults:
+            self.attempts_left -= 1
+            self.ended = self.attempts_left == 0
+            return _feedback(verdict.faults, questions, self.attempts_left)
+        if questions and self.questions_left:
+            self.questions_left -= 1
+            return _look_again(questions)
+        self.ended = True
+        return "Accepted."
+
+    def _new_questions(self, verdict: Verdict) -> list[str]:
+        """What was not asked yet, of each place and kind once."""
+        new = [question for question in verdict.questions if question.key not in self.record.asked]
+        self.record.asked.update(question.key for question in new)
+        return [question.words for question in new]
 
 
-def _feedback(faults: tuple[str, ...], attempts_left: int) -> str:
+def _feedback(faults: tuple[str, ...], questions: list[str], attempts_left: int) -> str:
     """The numbered list of what is wrong."""
     lines = [f"Not accepted: {len(faults)} fault{'s' if len(faults) > 1 else ''}."]
-    lines += [f"{number}. {fault}" for number, fault in enumerate(faults[:_MOST_FAULTS], start=1)]
+    lines += _numbered([*faults[:_MOST_FAULTS], *questions[: _MOST_FAULTS - len(faults[:_MOST_FAULTS])]])
     if len(faults) > _MOST_FAULTS:
         lines.append(f"… and {len(faults) - _MOST_FAULTS} more.")
     lines.append(f"Mend them and submit every conversation again. Attempts left: {attempts_left}.")
     return "\n".join(lines)
+
+
+def _look_again(questions: list[str]) -> str:
+    """The numbered list of what is asked once."""
+    lines = ["Not accepted yet. Look at this once:", *_numbered(questions[:_MOST_FAULTS])]
+    lines.append("Then submit every conversation again, changed or as it was. This used no attempt.")
+    return "\n".join(lines)
+
+
+def _numbered(lines: list[str]) -> list[str]:
+    return [f"{number}. {line}" for number, line in enumerate(lines, start=1)]
 
 
 def _json(value: Json) -> str:

@@ -14,6 +14,7 @@ use super::messages;
 use super::search;
 use super::sources::{self, Citable};
 use super::tasks::{self, Author, Stored};
+use crate::claim;
 use crate::error::{Error, Result};
 use crate::event::Kind;
 use crate::failpoint;
@@ -336,7 +337,8 @@ impl Writing<'_> {
     }
 
     fn create(&self, position: usize, draft: &Draft, cited: &[Citable]) -> Result<Stored> {
-        let record = self.record(draft, cited, &[])?;
+        let mut record = self.record(draft, cited, &[])?;
+        claim::settle(&mut record)?;
         let GroupRef { group_fp, conversation, .. } = &self.commit.group;
         let mut id = fingerprint::task_id(group_fp, position, None);
         if tasks::stored(self.tx, &id)?.is_some() {
@@ -352,7 +354,8 @@ impl Writing<'_> {
         let mut task = tasks::stored(self.tx, id)?
             .ok_or_else(|| Error::Evidence(format!("there is no task {id} to update")))?;
         self.check_seen(&task, draft)?;
-        let record = merge(&task.record, self.record(draft, cited, &task.record.source_message_keys)?);
+        let mut record = merge(&task.record, self.record(draft, cited, &task.record.source_message_keys)?);
+        claim::settle(&mut record)?;
         self.tx
             .execute("UPDATE tasks SET last_commit = ?2 WHERE task = ?1", params![task.task, self.number])?;
         let changed = !record.says_the_same_as(&task.record);

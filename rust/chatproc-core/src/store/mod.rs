@@ -8,6 +8,7 @@ pub mod connections;
 pub mod intake;
 pub mod ledger;
 pub mod messages;
+pub mod near;
 pub mod outbox;
 pub mod pages;
 pub mod quarantine;

@@ -162,17 +162,20 @@ fn occurrence(term: &str) -> String {
 /// The FTS expression for all terms of the query and one of the people, or nothing where none is given.
 fn expression(query: &Query) -> Result<Option<String>> {
     let text = query.query.as_deref().unwrap_or_default();
-    let names = || query.people.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
-    if text.chars().count() > MAX_QUERY || names().map(|name| name.chars().count()).sum::<usize>() > MAX_QUERY
-    {
+    let names = query.people.iter().map(|name| name.trim().chars().count()).sum::<usize>();
+    if text.chars().count() > MAX_QUERY || names > MAX_QUERY {
         return Err(Error::Invalid(format!("a query has at most {MAX_QUERY} characters")));
     }
     let mut wanted: Vec<String> = text.split_whitespace().map(occurrence).collect();
-    let names: Vec<String> = names().map(occurrence).collect();
-    if !names.is_empty() {
-        wanted.push(format!("people : ({})", names.join(" OR ")));
-    }
+    wanted.extend(naming(&query.people));
     Ok((!wanted.is_empty()).then(|| wanted.join(" AND ")))
+}
+
+/// The FTS expression for one of the people, or nothing where none is named.
+pub(super) fn naming(people: &[String]) -> Option<String> {
+    let names = people.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+    let names: Vec<String> = names.map(occurrence).collect();
+    (!names.is_empty()).then(|| format!("people : ({})", names.join(" OR ")))
 }
 
 // ── order ──────────────────────────────────────────────────────────────────────────────────────────

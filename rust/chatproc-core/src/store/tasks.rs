@@ -136,23 +136,28 @@ pub fn related(conn: &Connection, messages: &[Vec<i64>], zone: &Zone) -> Result<
             }
         }
         related.push(Related {
-            task_id: task.task_id,
             revision: task.revision.unsigned_abs(),
-            view: TaskView {
-                title: task.title,
-                event: task.event,
-                status: task.status.as_str().to_owned(),
-                priority: task.priority.as_str().to_owned(),
-                time: serde_json::json!({
-                    "start": task.time.start, "due": task.time.due, "original": task.time.original,
-                }),
-                people: serde_json::to_value(&task.people)?,
-                location: task.location,
-            },
+            view: view(&task)?,
+            task_id: task.task_id,
             conversations,
         });
     }
     Ok(related)
+}
+
+/// What a model is shown of a task.
+pub(super) fn view(task: &TaskRow) -> Result<TaskView> {
+    Ok(TaskView {
+        title: task.title.clone(),
+        event: task.event.clone(),
+        status: task.status.as_str().to_owned(),
+        priority: task.priority.as_str().to_owned(),
+        time: serde_json::json!({
+            "start": task.time.start, "due": task.time.due, "original": task.time.original,
+        }),
+        people: serde_json::to_value(&task.people)?,
+        location: task.location.clone(),
+    })
 }
 
 /// How many tasks there are of each status that any has.

@@ -32,9 +32,10 @@ fn a_new_task_is_a_record_an_event_and_a_done_segment() {
     let receipt = json!({"message_key": "m1", "attachment_id": "a1", "unit": "b3", "attachment_sha256": "cd",
                          "content_sha256": "ef", "length": 5});
     let evidence = json!([{"message_key": "m1", "attachment_id": "a1", "unit": "b3"}]);
+    let time = json!({"due": "2026-07-03T17:00:00+08:00", "original": "周五 17:00 前"});
     let mut submission = world.submission(
         &[segment.clone()],
-        &[with(draft(&["m1"]), json!({"quotes": quotes, "evidence": evidence}))],
+        &[with(draft(&["m1"]), json!({"quotes": quotes, "evidence": evidence, "time": time}))],
     );
     submission.outcome.receipts = serde_json::from_value(json!([receipt])).unwrap();
     let id = task_id(&submission.group.group_fp, 0, None);
@@ -59,7 +60,7 @@ fn a_new_task_is_a_record_an_event_and_a_done_segment() {
         "title": "交报告", "event": "课程报告", "priority": "P2", "priority_reason": "有截止时间", "status": "open",
         "status_by": "model", "priority_by": "model",
         "time": {"start": null, "due": "2026-07-03T17:00:00+08:00", "timezone": "Asia/Shanghai",
-                 "original": "周五 17:00 前", "check": null},
+                 "original": "周五　17：00 前", "check": "agrees"},
         "people": [{"name": "王老师", "role": null}], "location": "302", "action_steps": ["写", "交"], "notes": "",
         "needs_review": false, "review_reasons": [], "source_message_keys": ["m1"], "sources": [source],
         "attachment_evidence": [{"attachment_id": "a1", "name": "模板.docx", "sha256": "cd", "unit": "b3",

@@ -237,7 +237,7 @@ pub fn draft(sources: &[&str]) -> Value {
     json!({
         "task_id": null, "seen_revision": null, "title": "交报告", "event": "课程报告", "priority": "P2",
         "priority_reason": "有截止时间", "status": "open",
-        "time": {"start": null, "due": "2026-07-03T17:00:00+08:00", "original": "周五 17:00 前"},
+        "time": {"start": null, "due": "2026-07-03T17:00:00+08:00", "original": null},
         "people": [{"name": "王老师", "role": null}], "location": "302", "action_steps": ["写", "交"], "notes": "",
         "sources": sources, "evidence": [], "quotes": [],
     })
