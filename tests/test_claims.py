@@ -207,6 +207,28 @@ def test_a_time_that_its_wording_bears_is_not_asked_about(text: str, time: dict[
     assert asked(record_of(text), new_task("交", ["m1"], time=time)) == []
 
 
+def test_a_wording_of_a_unit_is_kept_in_its_own_words_and_one_that_none_has_is_dropped() -> None:
+    attachments = {"f1": {"message": "m1", "name": "a.txt", "type": "txt", "path": "x"}}
+    record = record_of("见附件", attachments=attachments)
+    record.add_unit(ReadUnit("f1", "b1", "截止：周五 １７：００", "aa", "bb", 9))
+    record.sent()
+    for original, kept, kinds in (("周五 17:00", "周五 １７：００", []), ("周六", None, ["time"])):
+        task = new_task("交", ["m1", "f1:b1"], time=timed(original, FRIDAY))
+        verdict = check(record, task)
+        assert [question.kind for question in verdict.questions] == kinds
+        assert verdict.accepted["c1"]["tasks"][0]["time"]["original"] == kept
+
+
+def test_the_time_of_an_earlier_task_needs_no_wording_from_new_messages() -> None:
+    view = {"title": "交", "time": timed("周五", "2026-07-03")}
+    record = record_of("带上表", tasks={"t1": {"task_id": "t_a", "revision": 1, "view": view}})
+    for original in ("周五", None):
+        task = new_task("交", ["m1"], task_ref="t1", time=timed(original, "2026-07-03"))
+        assert asked(record, task) == []
+    ((kind, _),) = asked(record, new_task("交", ["m1"], task_ref="t1", time=timed("周五", "2026-07-10")))
+    assert kind == "time"
+
+
 def test_a_later_source_that_changes_the_time_or_the_place_is_asked_about() -> None:
     record = record_of("周五在礼堂开会", "改到周六", "换到操场")
     time = timed("周五", None, "2026-07-03")

@@ -323,22 +323,18 @@ fn around<'t>(text: &'t str, at: usize, length: usize, ends: &[char]) -> (&'t st
 
 /// Whether a wording names a clock time and no day.
 fn is_clock_alone(own: &str) -> bool {
-    const WORDS: [&str; 34] = [
+    const WORDS: [&str; 32] = [
         "上午", "下午", "晚上", "早上", "中午", "凌晨", "傍晚", "晚间", "早晨", "清晨", "之前", "以前",
-        "左右", "截止", "开始", "整", "前", "点", "时", "分", "半", "刻", "早", "晚", "at", "by", "before",
-        "am", "pm", "a.m.", "p.m.", "o'clock", "noon", "鐘",
+        "左右", "截止", "开始", "整", "前", "点", "时", "分", "半", "刻", "早", "晚", "钟", "at", "by",
+        "before", "am", "pm", "noon", "o'clock",
     ];
     let mut rest = own.to_lowercase();
     for word in WORDS {
         rest = rest.replace(word, " ");
     }
-    rest.chars().all(|letter| {
-        letter.is_numeric()
-            || letter.is_whitespace()
-            || "零一二两三四五六七八九十百:：.-~到至钟".contains(letter)
-    }) && own.chars().any(|letter| {
-        letter.is_numeric() || "一二两三四五六七八九十".contains(letter) || letter.is_alphabetic()
-    }) && !rest.contains(['-', '.'])
+    let is_number = |letter: char| letter.is_numeric() || "零一二两三四五六七八九十".contains(letter);
+    rest.chars().all(|letter| is_number(letter) || letter.is_whitespace() || ":：~到至".contains(letter))
+        && (own.contains(is_number) || own.contains("noon") || own.contains("中午"))
 }
 
 /// Whether the model's time has the wording's clock time on the day that a cited message means.

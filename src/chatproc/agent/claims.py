@@ -102,7 +102,12 @@ class _Review:
         self.judge = judge
         self.claims = draft.claims
         self.time = draft.claims["time"]
-        self.judged = judge.time(self._wording(), self._told(), (self.time["start"], self.time["due"]))
+        self.given = self.time["original"]
+        self.time["original"] = self._wording()
+        self.judged = judge.time(self.time["original"], self._told(), (self.time["start"], self.time["due"]))
+        if self.judged["finding"] == "not_found" and draft.units and not self._is_of_the_earlier_task():
+            # At the commit the texts of units are not at hand: nothing there could tell that none has it.
+            self.time["original"] = None
         self.sources = list(self._sources())
 
     def result(self, updated: Sequence[str]) -> tuple[list[str], list[Question]]:
@@ -224,13 +229,18 @@ class _Review:
             "misfit": f"{original} can mean {meant}, not {given}; write one of these",
             "negated": f"the message denies {original}; write null{self._suggested(', or ')}",
             "no_wording": self._no_wording("original is missing"),
-            "not_found": self._no_wording(f"original {shown(self.time['original'])} is in no source"),
+            "not_found": self._no_wording(f"original {shown(self.given)} is in no source"),
         }.get(finding) or None
 
-    def _no_wording(self, what: str) -> str:
+    def _is_of_the_earlier_task(self) -> bool:
+        """Whether the time is that of the task that is updated, whose sources are not at hand."""
         view = {} if self.draft.task is None else self.draft.task.view.get("time") or {}
-        if all(view.get(name) == self.time[name] for name in ("start", "due")):
-            return ""  # The time of the earlier task, whose sources are not at hand.
+        times = [(view.get(name), self.time[name]) for name in ("start", "due")]
+        return self.draft.task is not None and all(earlier == now for earlier, now in times)
+
+    def _no_wording(self, what: str) -> str:
+        if self._is_of_the_earlier_task():
+            return ""
         if self.time["start"] is None and self.time["due"] is None:
             return f"{what}; write null{self._suggested(', or ')}"
         return (

@@ -7,6 +7,7 @@ mod commit;
 #[cfg(feature = "failpoints")]
 mod crash;
 mod export;
+mod near;
 mod record;
 mod requests;
 mod search;
