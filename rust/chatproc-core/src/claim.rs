@@ -405,7 +405,10 @@ pub fn settle(record: &mut Record) -> Result<()> {
     record.time.original = judged.original;
     record.time.check = judged.check;
     if let Some(note) = judged.note {
-        record.notes = [record.notes.trim_end(), &note].join("\n").trim_start().to_owned();
+        record.notes = match record.notes.trim_end() {
+            "" => note,
+            said => format!("{said}\n{note}"),
+        };
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 """What a task claims, held against the sources it cites: facts that none holds, times, quotes, likeness.
 
 A fact that no source holds is a fault. What the program knows better, or cannot see, is a question that is
-asked once. It decides nothing that is stored: what a wording means, the core says again at the commit.
+asked once. It decides no time that is stored: what a wording means, the core says again at the commit.
 """
 
 from __future__ import annotations
@@ -102,10 +102,11 @@ class _Review:
         self.judge = judge
         self.claims = draft.claims
         self.time = draft.claims["time"]
-        self.given = self.time["original"]
+        self.given: str | None = self.time["original"]
         self.time["original"] = self._wording()
-        self.judged = judge.time(self.time["original"], self._told(), (self.time["start"], self.time["due"]))
-        if self.judged["finding"] == "not_found" and draft.units and not self._is_of_the_earlier_task():
+        self.told = self._told()
+        self.judged = judge.time(self.time["original"], self.told, (self.time["start"], self.time["due"]))
+        if self.judged["finding"] == "not_found" and draft.units and self._earlier("original") != self.given:
             # At the commit the texts of units are not at hand: nothing there could tell that none has it.
             self.time["original"] = None
         self.sources = list(self._sources())
@@ -136,19 +137,18 @@ class _Review:
 
     def _wording(self) -> str | None:
         """The wording of the time; that of a unit in the unit's own words."""
-        wording: str | None = self.time["original"]
-        for unit in self.draft.units if wording else ():
-            if own := Folded(unit.text).wording_of(wording or ""):
-                return own
-        return wording
+        if not self.given:
+            return None
+        own = (Folded(unit.text).wording_of(self.given) for unit in self.draft.units)
+        return next(filter(None, own), self.given)
 
     def _told(self) -> list[dict[str, Any]]:
         """The cited messages as the core judges times by them."""
-        wording = self.time["original"]
+        wording = self.given or ""
         of_units = {
             self.record.attachments[unit.attachment]["message"]
             for unit in self.draft.units
-            if unit.is_picture or (wording and Folded(unit.text).wording_of(wording))
+            if unit.is_picture or Folded(unit.text).wording_of(wording)
         }
         return [
             {
@@ -211,7 +211,7 @@ class _Review:
 
     def _add_meanings(self, held: Held) -> None:
         """Times that any cited message means, beside the task's own."""
-        for told in self._told():
+        for told in self.told:
             suggestion = self.judge.time(None, [told], ("2000-01-01", None))["suggestion"]
             if suggestion is not None:
                 held.add_moment(suggestion["meaning"]["start"])
@@ -234,9 +234,14 @@ class _Review:
 
     def _is_of_the_earlier_task(self) -> bool:
         """Whether the time is that of the task that is updated, whose sources are not at hand."""
+        same = all(self._earlier(name) == self.time[name] for name in ("start", "due"))
+        return self.draft.task is not None and same
+
+    def _earlier(self, name: str) -> str | None:
+        """What the task that is updated says of its time."""
         view = {} if self.draft.task is None else self.draft.task.view.get("time") or {}
-        times = [(view.get(name), self.time[name]) for name in ("start", "due")]
-        return self.draft.task is not None and all(earlier == now for earlier, now in times)
+        earlier: str | None = view.get(name)
+        return earlier
 
     def _no_wording(self, what: str) -> str:
         if self._is_of_the_earlier_task():

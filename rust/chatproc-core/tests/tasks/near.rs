@@ -3,6 +3,7 @@
 use chatproc_core::claim;
 use chatproc_core::store::near::{NewTask, near};
 use chatproc_core::store::tasks::update_status;
+use chatproc_core::task::TimeCheck;
 use serde_json::{Value, json};
 
 use crate::world::{NOW, World, draft, request, update, with};
@@ -86,6 +87,6 @@ fn a_stored_time_holds_until_it_or_its_source_is_another() {
     let next = update(with(draft(&["m2"]), kept), &task.task_id, 1);
     world.commit(&[segment], &[next]).unwrap();
     let record = world.task(&task.task_id).record;
-    assert_eq!((record.time.check.map(|check| check.as_str()), record.notes.as_str()), (Some("agrees"), ""));
+    assert_eq!((record.time.check, record.notes.as_str()), (Some(TimeCheck::Agrees), ""));
     assert_eq!(claim::doubt(&record).unwrap(), None);
 }
