@@ -90,8 +90,8 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
     let lively = pending - candidates.len();
     let mut waiting: Vec<Waiting> = Vec::new();
     for (number, candidate) in candidates.iter().enumerate() {
-        if waiting.last().is_none_or(|last| last.place != candidate.place) {
-            waiting.push(Waiting { place: candidate.place.clone(), segments: Vec::new() });
+        if waiting.last().is_none_or(|last| last.place != *candidate.place) {
+            waiting.push(Waiting { place: Place::clone(&candidate.place), segments: Vec::new() });
         }
         let pending = Pending {
             segment: number,
@@ -210,8 +210,8 @@ impl Shelf<'_> {
                 let line = line(conn, *number)?;
                 Ok(Held { carried: false, raw: line.raw, facts: None, merged: line.merged })
             }
-            (Member::Fresh(key), _, Some(fresh)) if fresh.messages.contains_key(key) => {
-                let message = &fresh.messages[key].message;
+            (Member::Fresh(key), _, Some(fresh)) => {
+                let message = &fresh.messages.get(key).ok_or_else(gone)?.message;
                 let (raw, facts) = (message.raw.clone(), Some(message.facts.clone()));
                 Ok(Held { carried: false, raw, facts, merged: None })
             }
@@ -262,8 +262,8 @@ impl Shelf<'_> {
                     let (key, kind, _) = slim(conn, *number)?;
                     (key, kind)
                 }
-                (Member::Fresh(key), _, Some(fresh)) if fresh.messages.contains_key(key) => {
-                    (key.clone(), fresh.messages[key].message.kind)
+                (Member::Fresh(key), _, Some(fresh)) => {
+                    (key.to_string(), fresh.messages.get(key).ok_or_else(gone)?.message.kind)
                 }
                 _ => return Err(gone()),
             };
@@ -383,7 +383,7 @@ pub fn plan_lines<'l>(lines: impl Iterator<Item = &'l [u8]>, options: &Options) 
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         if !line.trim_ascii().is_empty() {
-            let spot = Spot::in_file(String::new(), number, 0);
+            let spot = Spot::in_file("", number, 0);
             intake.line(&Nothing, line, spot)?;
         }
     }
@@ -416,7 +416,7 @@ pub fn plan_lines<'l>(lines: impl Iterator<Item = &'l [u8]>, options: &Options) 
         .collect();
     Ok(json!({
         "counts": intake.counts,
-        "messages": intake.messages.len(),
+        "messages": intake.messages.list.len(),
         "segments": segments,
         "groups": groups,
         "batches": batches,

@@ -31,6 +31,7 @@ pub mod inbox;
 mod json;
 pub mod likeness;
 pub mod lock;
+pub mod met;
 pub mod plan;
 pub mod revision;
 pub mod round;

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -13,9 +14,10 @@ use crate::error::Result;
 use crate::event::{Event, FileFacts, Kind, Reason, Refusal, State, read_event};
 use crate::fingerprint;
 use crate::json;
+use crate::met::Met;
 
 /// The name of a conversation: platform, account and the platform's own id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The platform, as `qq`.
     pub platform: String,
@@ -42,7 +44,7 @@ pub struct Told {
     /// Milliseconds since 1970.
     pub collected_at: i64,
     /// The delivery's identity.
-    pub event_id: String,
+    pub event_id: Arc<str>,
 }
 
 /// A message's proven position, from the newest delivery that carried one.
@@ -64,9 +66,9 @@ pub struct Message {
     /// Its row in the store; none while it is only in memory.
     pub number: Option<i64>,
     /// Its identity through all revisions.
-    pub key: String,
+    pub key: Arc<str>,
     /// Its conversation.
-    pub place: Place,
+    pub place: Arc<Place>,
     /// The highest revision.
     pub revision: u64,
     /// Message or system notice.
@@ -81,7 +83,7 @@ pub struct Message {
     pub told: Told,
     /// Its proven position, if any.
     pub link: Option<Link>,
-    /// The selection rules of all deliveries of this revision.
+    /// The selection rules of all deliveries of this revision; none where the line tells them (`plain`).
     pub rules: BTreeSet<String>,
     /// What is known of its attachments, by their order.
     pub facts: Vec<FileFacts>,
@@ -166,7 +168,7 @@ impl Known for Nothing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
     /// The batch file's path, or the connection's name.
-    pub file: String,
+    pub file: Arc<str>,
     /// From 1; in pages, over all those of a run.
     pub line: u64,
     /// Bytes before the line; 0 in pages.
@@ -178,14 +180,14 @@ pub struct Spot {
 impl Spot {
     /// A line of a batch file.
     #[must_use]
-    pub fn in_file(file: String, line: u64, offset: u64) -> Self {
-        Self { file, line, offset, lasting: true }
+    pub fn in_file(file: impl Into<Arc<str>>, line: u64, offset: u64) -> Self {
+        Self { file: file.into(), line, offset, lasting: true }
     }
 
     /// A line of a connection's page: another run may meet it under another number.
     #[must_use]
-    pub fn in_page(connection: String, line: u64) -> Self {
-        Self { file: connection, line, offset: 0, lasting: false }
+    pub fn in_page(connection: impl Into<Arc<str>>, line: u64) -> Self {
+        Self { file: connection.into(), line, offset: 0, lasting: false }
     }
 }
 
@@ -217,8 +219,8 @@ pub struct Accepted {
     pub key: EventKey,
     /// Its event hash.
     pub hash: [u8; 32],
-    /// Its message.
-    pub message_key: String,
+    /// The place of its message among those met.
+    pub message: usize,
     /// Its revision.
     pub revision: u64,
     /// Its line, from 1.
@@ -231,7 +233,7 @@ pub struct Touched {
     /// As it is now.
     pub message: Message,
     /// Where it was before, when planning must look at that conversation too.
-    pub left: Option<Place>,
+    pub left: Option<Arc<Place>>,
     /// Whether anything of the message changed that the store keeps.
     pub changed: bool,
     /// Whether its conversation has to be segmented again.
@@ -271,29 +273,32 @@ impl Counts {
 pub struct Intake {
     /// What was counted since the intake was made.
     pub counts: Counts,
-    /// Messages met, by key.
-    pub messages: HashMap<String, Touched>,
+    /// Messages met.
+    pub messages: Met,
     /// Deliveries accepted, in order.
     pub accepted: Vec<Accepted>,
     /// Lines refused, in order.
     pub refused: Vec<Refused>,
     /// How conversations call themselves.
-    pub names: HashMap<Place, Naming>,
+    pub names: HashMap<Arc<Place>, Naming>,
     events: HashMap<EventKey, [u8; 32]>,
     refused_events: HashMap<EventKey, [u8; 32]>,
     identities: HashSet<[u8; 32]>,
+    places: HashSet<Arc<Place>>,
+    /// Room for the place that is looked up.
+    place: Place,
 }
 
 /// What an intake holds, on its way to the store.
 pub struct Slice {
-    /// Messages met, by key.
-    pub messages: HashMap<String, Touched>,
+    /// Messages met.
+    pub messages: Met,
     /// Deliveries accepted, in order.
     pub accepted: Vec<Accepted>,
     /// Lines refused, in order.
     pub refused: Vec<Refused>,
     /// How conversations call themselves.
-    pub names: HashMap<Place, Naming>,
+    pub names: HashMap<Arc<Place>, Naming>,
 }
 
 impl Intake {
@@ -350,8 +355,10 @@ impl Intake {
             let refusal = Refusal::of_event(Reason::EventConflict, explanation, &event.event_hash);
             return self.refuse(known, refusal, None, Some(raw), spot, raw.len() as u64);
         }
-        self.meet(known, &event.message_key)?;
-        if !self.admits(known, event)? {
+        let met = self.meet(known, &event.message_key)?;
+        if let Some(met) = met
+            && !admits(&mut self.messages.list[met], known, event)?
+        {
             let explanation = format!(
                 "revision {} of message {} was delivered before with other content",
                 event.revision,
@@ -360,16 +367,13 @@ impl Intake {
             let refusal = Refusal::of_event(Reason::RevisionConflict, explanation, &event.event_hash);
             return self.refuse(known, refusal, Some(key), Some(raw), spot, raw.len() as u64);
         }
-        self.accept(event, raw);
-        self.name(event);
+        let delivery = Delivery { event, raw, place: self.place(event), told: Told::by(event) };
+        let message = self.accept(&delivery, met);
+        let Delivery { place, told, .. } = delivery;
+        self.name(event, place, told);
         self.events.insert(key, event.event_hash);
-        self.accepted.push(Accepted {
-            key,
-            hash: event.event_hash,
-            message_key: event.message_key.as_ref().to_owned(),
-            revision: event.revision,
-            line: spot.line,
-        });
+        let revision = event.revision;
+        self.accepted.push(Accepted { key, hash: event.event_hash, message, revision, line: spot.line });
         self.counts.lines += 1;
         self.counts.accepted += 1;
         Ok(Verdict::Accepted)
@@ -408,48 +412,42 @@ impl Intake {
         Ok(Verdict::Refused)
     }
 
-    /// Brings a message that is known into this slice.
-    fn meet(&mut self, known: &dyn Known, key: &str) -> Result<()> {
-        if !self.messages.contains_key(key)
-            && let Some(message) = known.message(key)?
-        {
-            self.messages.insert(key.to_owned(), Touched::unchanged(message));
+    /// Brings a message that is known into this slice; its place among those met.
+    fn meet(&mut self, known: &dyn Known, key: &str) -> Result<Option<usize>> {
+        let met = self.messages.place(key);
+        if met.is_some() {
+            return Ok(met);
         }
-        Ok(())
+        let message = known.message(key)?;
+        Ok(message.map(|message| self.messages.add(Touched::unchanged(message))))
     }
 
-    /// Whether the event's content agrees with what is known of its revision.
-    fn admits(&mut self, known: &dyn Known, event: &Event<'_>) -> Result<bool> {
-        let Some(touched) = self.messages.get_mut(event.message_key.as_ref()) else { return Ok(true) };
-        if event.revision > touched.message.revision {
-            return Ok(true);
-        }
-        if event.revision == touched.message.revision {
-            return Ok(agree(&touched.message.content, &touched.message.facts, event));
-        }
-        if !touched.lower.contains_key(&event.revision)
-            && let Some(number) = touched.message.number
-            && let Some(remembered) = known.lower(number, event.revision)?
-        {
-            touched.lower.insert(event.revision, remembered);
-        }
-        Ok(touched.lower.get(&event.revision).is_none_or(|lower| agree(&lower.content, &lower.facts, event)))
-    }
-
-    fn accept(&mut self, event: &Event<'_>, raw: &[u8]) {
-        match self.messages.get_mut(event.message_key.as_ref()) {
+    /// Gives the delivery to its message, and returns the message's place among those met.
+    fn accept(&mut self, delivery: &Delivery<'_>, met: Option<usize>) -> usize {
+        match met {
             None => {
-                let message = Message::told_by(event, raw);
-                let touched = Touched { resegment: true, changed: true, ..Touched::unchanged(message) };
-                self.messages.insert(event.message_key.as_ref().to_owned(), touched);
+                let message = Message::told_by(delivery);
+                self.messages.add(Touched { resegment: true, changed: true, ..Touched::unchanged(message) })
             }
-            Some(touched) => touched.receive(event, raw),
+            Some(met) => {
+                self.messages.list[met].receive(delivery);
+                met
+            }
         }
     }
 
-    fn name(&mut self, event: &Event<'_>) {
-        let told = Told::by(event);
-        let place = Place::of(event);
+    /// The event's conversation, one allocation for all its events.
+    fn place(&mut self, event: &Event<'_>) -> Arc<Place> {
+        self.place.set(event);
+        if let Some(place) = self.places.get(&self.place) {
+            return place.clone();
+        }
+        let place = Arc::new(self.place.clone());
+        self.places.insert(place.clone());
+        place
+    }
+
+    fn name(&mut self, event: &Event<'_>, place: Arc<Place>, told: Told) {
         let newer = self.names.get(&place).is_none_or(|naming| naming.told < told);
         if newer {
             let name = event.conversation_name.as_ref().map(|name| name.as_ref().to_owned());
@@ -458,42 +456,66 @@ impl Intake {
     }
 }
 
+/// Whether the event's content agrees with what is known of its revision.
+fn admits(touched: &mut Touched, known: &dyn Known, event: &Event<'_>) -> Result<bool> {
+    if event.revision > touched.message.revision {
+        return Ok(true);
+    }
+    if event.revision == touched.message.revision {
+        return Ok(agree(&touched.message.content, &touched.message.facts, event));
+    }
+    if !touched.lower.contains_key(&event.revision)
+        && let Some(number) = touched.message.number
+        && let Some(remembered) = known.lower(number, event.revision)?
+    {
+        touched.lower.insert(event.revision, remembered);
+    }
+    Ok(touched.lower.get(&event.revision).is_none_or(|lower| agree(&lower.content, &lower.facts, event)))
+}
+
+/// An event that is accepted, with what its message shares of it.
+struct Delivery<'a> {
+    event: &'a Event<'a>,
+    raw: &'a [u8],
+    place: Arc<Place>,
+    told: Told,
+}
+
 impl Place {
-    fn of(event: &Event<'_>) -> Self {
-        Self {
-            platform: event.platform.as_ref().to_owned(),
-            account_id: event.account_id.as_ref().to_owned(),
-            conversation_id: event.conversation_id.as_ref().to_owned(),
-        }
+    fn set(&mut self, event: &Event<'_>) {
+        event.platform.as_ref().clone_into(&mut self.platform);
+        event.account_id.as_ref().clone_into(&mut self.account_id);
+        event.conversation_id.as_ref().clone_into(&mut self.conversation_id);
     }
 }
 
 impl Told {
     fn by(event: &Event<'_>) -> Self {
-        Self { collected_at: event.collected_at, event_id: event.event_id.as_ref().to_owned() }
+        Self { collected_at: event.collected_at, event_id: event.event_id.as_ref().into() }
     }
 }
 
 impl Message {
-    fn told_by(event: &Event<'_>, raw: &[u8]) -> Self {
+    fn told_by(delivery: &Delivery<'_>) -> Self {
+        let event = delivery.event;
         let facts = facts_of(event);
         Self {
             number: None,
-            key: event.message_key.as_ref().to_owned(),
-            place: Place::of(event),
+            key: event.message_key.as_ref().into(),
+            place: delivery.place.clone(),
             revision: event.revision,
             kind: event.kind,
             state: event.state,
             sent_at: event.sent_at,
             content: event.content_hash,
-            told: Told::by(event),
-            link: link_of(event),
-            rules: event.rules.iter().map(|rule| rule.as_ref().to_owned()).collect(),
+            told: delivery.told.clone(),
+            link: link_of(delivery),
+            rules: BTreeSet::new(),
             cost: budget::message_cost(event, &facts),
             digest: digest_of(event),
             plain: true,
             facts,
-            raw: raw.to_vec(),
+            raw: delivery.raw.to_vec(),
         }
     }
 
@@ -516,7 +538,8 @@ impl Touched {
     }
 
     /// Takes in a delivery that agrees with what is known.
-    fn receive(&mut self, event: &Event<'_>, raw: &[u8]) {
+    fn receive(&mut self, delivery: &Delivery<'_>) {
+        let event = delivery.event;
         let before = self.message.planned();
         let place = self.message.place.clone();
         let highest = self.message.revision;
@@ -530,15 +553,15 @@ impl Touched {
                 unite(&mut lower.facts, &facts);
             }
             Ordering::Greater => {
-                let mut newer = Message::told_by(event, raw);
+                let mut newer = Message::told_by(delivery);
                 newer.number = self.message.number;
                 newer.link = self.message.link.take();
                 let older = std::mem::replace(&mut self.message, newer);
                 self.lower.insert(highest, Remembered { content: older.content, facts: older.facts });
             }
-            Ordering::Equal => self.collected_again(event, raw),
+            Ordering::Equal => self.collected_again(delivery),
         }
-        if let Some(link) = link_of(event)
+        if let Some(link) = link_of(delivery)
             && self
                 .message
                 .link
@@ -554,13 +577,18 @@ impl Touched {
         }
     }
 
-    fn collected_again(&mut self, event: &Event<'_>, raw: &[u8]) {
+    fn collected_again(&mut self, delivery: &Delivery<'_>) {
         let held = &mut self.message;
-        held.rules.extend(event.rules.iter().map(|rule| rule.as_ref().to_owned()));
+        if held.plain
+            && let Ok(before) = read_event(&held.raw)
+        {
+            held.rules.extend(before.rules.iter().map(|rule| rule.as_ref().to_owned()));
+        }
+        held.rules.extend(delivery.event.rules.iter().map(|rule| rule.as_ref().to_owned()));
         let mut facts = std::mem::take(&mut held.facts);
-        unite(&mut facts, &facts_of(event));
-        if held.told < Told::by(event) {
-            let newer = Message::told_by(event, raw);
+        unite(&mut facts, &facts_of(delivery.event));
+        if held.told < delivery.told {
+            let newer = Message::told_by(delivery);
             held.place = newer.place;
             held.told = newer.told;
             held.digest = newer.digest;
@@ -587,12 +615,13 @@ fn identity_of(refusal: &Refusal, spot: &Spot) -> [u8; 32] {
     fingerprint::sha256(&[&refusal.identity, line, spot.file.as_bytes()])
 }
 
-fn link_of(event: &Event<'_>) -> Option<Link> {
+fn link_of(delivery: &Delivery<'_>) -> Option<Link> {
+    let event = delivery.event;
     event.sequence.as_ref().map(|sequence| Link {
         index: sequence.index,
         predecessor: sequence.predecessor.as_ref().map(|key| key.as_ref().to_owned()),
         revision: event.revision,
-        told: Told::by(event),
+        told: delivery.told.clone(),
     })
 }
 

@@ -126,8 +126,8 @@ impl Round {
             let carried = carried(transaction, &agenda, &options)?;
             Ok((agenda, carried))
         })?;
-        let conn = self.store.conn();
-        let shelf = Shelf { conn: Some(conn), fresh: None };
+        let snapshot = self.store.conn().unchecked_transaction()?;
+        let shelf = Shelf { conn: Some(&snapshot), fresh: None };
         let batches = agenda.round(&options);
         let places = || batches.iter().flatten();
         let plan = RoundPlan {
@@ -140,6 +140,7 @@ impl Round {
             oversized: shelf.all_oversized(&agenda, &options)?,
             waiting: agenda.waiting,
         };
+        snapshot.finish()?;
         self.planned = Some(Planned { options, settings, agenda, carried });
         Ok(plan)
     }
@@ -148,7 +149,8 @@ impl Round {
     pub fn document(&self, groups: &[String]) -> Result<Batch> {
         let Planned { options, agenda, .. } = self.planned()?;
         let groups = groups.iter().map(|id| agenda.group(id)).collect::<Result<Vec<_>>>()?;
-        Shelf { conn: Some(self.store.conn()), fresh: None }.document(&groups, options)
+        let snapshot = self.store.conn().unchecked_transaction()?;
+        Shelf { conn: Some(&snapshot), fresh: None }.document(&groups, options)
     }
 
     /// Commits what a session accepted for a group, in one transaction.
@@ -164,8 +166,11 @@ impl Round {
     ) -> Result<Committed> {
         let planned = self.planned()?;
         let Planned { options, settings, agenda, .. } = planned;
+        let snapshot = self.store.conn().unchecked_transaction()?;
+        let group = group_ref(&snapshot, agenda.group(group)?, planned)?;
+        snapshot.finish()?;
         let commit = GroupCommit {
-            group: self.group_ref(agenda.group(group)?, planned)?,
+            group,
             outcome,
             settings: CommitSettings {
                 settings_fp: settings.fingerprint(options),
@@ -222,44 +227,44 @@ impl Round {
     fn planned(&self) -> Result<&Planned> {
         self.planned.as_ref().ok_or_else(|| Error::Invalid("the round has no plan yet".to_owned()))
     }
+}
 
-    fn group_ref(&self, group: &GroupPlan, planned: &Planned) -> Result<GroupRef> {
-        let conversation = find_conversation(self.store.conn(), &group.place)?
-            .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
-        let segments = group.segments.iter().map(|segment| self.group_segment(segment, planned));
-        Ok(GroupRef {
-            id: group.id.clone(),
-            group_fp: group.group_fp,
-            conversation,
-            segments: segments.collect::<Result<_>>()?,
-        })
-    }
+fn group_ref(conn: &Connection, group: &GroupPlan, planned: &Planned) -> Result<GroupRef> {
+    let conversation = find_conversation(conn, &group.place)?
+        .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
+    let segments = group.segments.iter().map(|segment| group_segment(conn, segment, planned));
+    Ok(GroupRef {
+        id: group.id.clone(),
+        group_fp: group.group_fp,
+        conversation,
+        segments: segments.collect::<Result<_>>()?,
+    })
+}
 
-    fn group_segment(&self, segment: &Candidate, planned: &Planned) -> Result<GroupSegment> {
-        let start_at = planned.options.view().start_at;
-        let (members, carried) = (stored(&segment.members), stored(&segment.carried));
-        let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
-        for (number, carried) in
-            carried.iter().map(|number| (number, true)).chain(members.iter().map(|number| (number, false)))
-        {
-            let (key, kind, sent_at) = slim(self.store.conn(), *number)?;
-            match kind {
-                Kind::System => {}
-                Kind::Message if carried || sent_at < start_at => history_keys.push(key),
-                Kind::Message => subject_keys.push(key),
-            }
+fn group_segment(conn: &Connection, segment: &Candidate, planned: &Planned) -> Result<GroupSegment> {
+    let start_at = planned.options.view().start_at;
+    let (members, carried) = (stored(&segment.members), stored(&segment.carried));
+    let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
+    for (number, carried) in
+        carried.iter().map(|number| (number, true)).chain(members.iter().map(|number| (number, false)))
+    {
+        let (key, kind, sent_at) = slim(conn, *number)?;
+        match kind {
+            Kind::System => {}
+            Kind::Message if carried || sent_at < start_at => history_keys.push(key),
+            Kind::Message => subject_keys.push(key),
         }
-        let digest = |number: i64| planned.carried.get(&number).map(|digest| (number, *digest));
-        Ok(GroupSegment {
-            segment: segment.number.unwrap_or_default(),
-            content_fp: segment.content_fp,
-            subject_keys,
-            history_keys,
-            carried: carried.into_iter().filter_map(digest).collect(),
-            members,
-            continuity: segment.continuity.clone(),
-        })
     }
+    let digest = |number: i64| planned.carried.get(&number).map(|digest| (number, *digest));
+    Ok(GroupSegment {
+        segment: segment.number.unwrap_or_default(),
+        content_fp: segment.content_fp,
+        subject_keys,
+        history_keys,
+        carried: carried.into_iter().filter_map(digest).collect(),
+        members,
+        continuity: segment.continuity.clone(),
+    })
 }
 
 fn stored(members: &[Member]) -> Vec<i64> {

@@ -246,7 +246,7 @@ proptest! {
 fn check_stored(project: &Project, held: &BTreeMap<&str, oracle::Held<'_>>) -> Result<(), TestCaseError> {
     let store = chatproc_core::store::Store::read(&project.state()).unwrap().unwrap();
     for (key, held) in held {
-        let message = Stored(store.conn()).message(key).unwrap().unwrap();
+        let message = Stored::over(store.conn()).unwrap().message(key).unwrap().unwrap();
         prop_assert_eq!(message.revision, held.told.revision);
         prop_assert_eq!(&message.told.event_id, &held.told.event_id);
         prop_assert_eq!(&message.raw, &held.told.line());

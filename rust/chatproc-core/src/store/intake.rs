@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
@@ -92,7 +93,7 @@ struct FileRow {
 /// A batch file that has to be looked at.
 struct Batch {
     path: PathBuf,
-    name: String,
+    name: Arc<str>,
     stat: Stat,
     row: Option<FileRow>,
 }
@@ -165,7 +166,7 @@ fn note(report: &mut Ingested, batch: &Batch, input: &Input, read: Result<bool>)
             report.waiting += 1;
         }
         Err(Error::Io(error)) => {
-            report.unreadable.push(Unreadable { file: batch.name.clone(), error: error.to_string() });
+            report.unreadable.push(Unreadable { file: batch.name.to_string(), error: error.to_string() });
         }
         Err(error) => return Err(error),
     }
@@ -199,7 +200,7 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<(Vec<Batch>, Vec<
         }
         let row = rows.remove(&name);
         if row.as_ref().is_none_or(|row| row.stat != stat || row.progress.waiting) {
-            batches.push(Batch { path, name, stat, row });
+            batches.push(Batch { path, name: name.into(), stat, row });
         }
     }
     Ok((batches, found.unreadable))
@@ -225,14 +226,14 @@ fn read_into_store(
         let (begin, before) = (lines.progress(false), intake.counts);
         let snapshot = store.conn().unchecked_transaction()?;
         let seen = super::deliveries(&snapshot)?;
-        let mut slice = read_slice(&Stored(&snapshot), &mut lines, batch, input, intake);
+        let mut slice = read_slice(&Stored::over(&snapshot)?, &mut lines, batch, input, intake);
         snapshot.finish()?;
         crate::failpoint::hit("ingest.slice");
         file = Some(store.write(|transaction| {
             if super::deliveries(transaction)? != seen {
                 intake.rewind(before);
                 lines = Lines::again(&batch.path, &begin, input.max_line_bytes)?;
-                slice = read_slice(&Stored(transaction), &mut lines, batch, input, intake);
+                slice = read_slice(&Stored::over(transaction)?, &mut lines, batch, input, intake);
             }
             let (stat, progress) = standing(batch, &lines, &slice);
             let number = write_file(transaction, file, &batch.name, stat, &progress)?;
@@ -269,7 +270,7 @@ fn read_into_memory(
 ) -> Result<bool> {
     let before = batch.row.as_ref().map(|row| &row.progress);
     let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
-    let stored = conn.map(Stored);
+    let stored = conn.map(Stored::over).transpose()?;
     let known: &dyn Known = match &stored {
         Some(stored) => stored,
         None => &crate::revision::Nothing,
@@ -376,7 +377,7 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
         super::delivered(transaction)?;
         let mut intake = Intake::default();
         let spot = Spot::in_file(line.file, line.line, line.offset);
-        let verdict = intake.line(&Stored(transaction), &raw, spot)?;
+        let verdict = intake.line(&Stored::over(transaction)?, &raw, spot)?;
         if verdict == Verdict::Refused {
             let refused = intake.refused.remove(0);
             let sql =

@@ -3,7 +3,9 @@
 //! Only conversations that changed are segmented again. What a reader sees in a preview is made by the
 //! same code over messages that are only in memory.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
@@ -21,7 +23,7 @@ pub enum Member {
     /// Its row.
     Stored(i64),
     /// Its key.
-    Fresh(String),
+    Fresh(Arc<str>),
 }
 
 /// A segment that is not done under the settings.
@@ -30,7 +32,7 @@ pub struct Candidate {
     /// Its row; none while it is only in memory.
     pub number: Option<i64>,
     /// Its conversation.
-    pub place: Place,
+    pub place: Arc<Place>,
     /// The contract's word for its continuity.
     pub continuity: String,
     /// The fingerprint of what is sent.
@@ -49,7 +51,7 @@ pub struct Candidate {
     pub members: Vec<Member>,
     /// Messages shown before them as history.
     pub carried: Vec<Member>,
-    order: (i64, Option<i64>, String),
+    order: (i64, Option<i64>, Arc<str>),
 }
 
 impl Candidate {
@@ -64,7 +66,7 @@ impl Candidate {
 struct Slim {
     member: Member,
     segment: Option<i64>,
-    key: String,
+    key: Arc<str>,
     sent_at: i64,
     sequenced: bool,
     index: Option<i64>,
@@ -333,7 +335,7 @@ fn insert(
         conversation,
         first.map_or(0, |row| row.sent_at),
         first.and_then(|row| row.index),
-        first.map_or("", |row| row.key.as_str()),
+        first.map_or("", |row| &*row.key),
         segment.continuity.as_str(),
         segment.content_fp,
         signed(segment.chars),
@@ -377,11 +379,11 @@ pub fn pending(
     settings_fp: &[u8; 32],
 ) -> Result<Vec<Candidate>> {
     let view = options.view();
-    let mut by_place: BTreeMap<Place, Vec<Candidate>> = BTreeMap::new();
-    let mut again: HashSet<Place> = HashSet::new();
+    let mut by_place: BTreeMap<Arc<Place>, Vec<Candidate>> = BTreeMap::new();
+    let mut again: HashSet<Arc<Place>> = HashSet::new();
     if let Some(intake) = fresh {
         // Even what changes no segment may change what is sent.
-        for touched in intake.messages.values().filter(|touched| touched.changed) {
+        for touched in intake.messages.list.iter().filter(|touched| touched.changed) {
             again.insert(touched.message.place.clone());
             again.extend(touched.left.clone());
         }
@@ -396,7 +398,7 @@ pub fn pending(
         let mut query = conn.prepare(sql)?;
         let stale = query.query_map([], place_of)?;
         for place in stale {
-            again.insert(place?);
+            again.insert(Arc::new(place?));
         }
         if current {
             for candidate in stored_candidates(conn, settings_fp)? {
@@ -406,8 +408,8 @@ pub fn pending(
             }
         }
     }
-    let mut messages: HashMap<&Place, Vec<&Touched>> = HashMap::new();
-    for touched in fresh.iter().flat_map(|intake| intake.messages.values()) {
+    let mut messages: HashMap<&Arc<Place>, Vec<&Touched>> = HashMap::new();
+    for touched in fresh.iter().flat_map(|intake| &intake.messages.list) {
         messages.entry(&touched.message.place).or_default().push(touched);
     }
     for place in again {
@@ -441,7 +443,7 @@ fn overlaid(
         && let Some(conversation) = find_conversation(conn, place)?
     {
         slim = slim_rows(conn, conversation)?;
-        let known = |key: &String| fresh.is_some_and(|intake| intake.messages.contains_key(key));
+        let known = |key: &str| fresh.is_some_and(|intake| intake.messages.place(key).is_some());
         slim.retain(|row| !known(&row.key));
     }
     slim.extend(touched.iter().map(|touched| Slim::fresh(&touched.message)));
@@ -450,7 +452,7 @@ fn overlaid(
 
 fn fresh_candidates(
     conn: Option<&Connection>,
-    place: &Place,
+    place: &Arc<Place>,
     slim: &[Slim],
     view: &View,
     settings_fp: &[u8; 32],
@@ -499,7 +501,12 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
     let mut query = conn.prepare(&sql)?;
     let mut rows = if current { query.query([])? } else { query.query([settings_fp])? };
     let mut candidates = Vec::new();
+    let mut places: HashMap<i64, Arc<Place>> = HashMap::new();
     while let Some(row) = rows.next()? {
+        let place = match places.entry(row.get("conversation")?) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Arc::new(place_of(row)?)),
+        };
         let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
         let members = |name| -> Result<Vec<Member>> {
             let numbers: Vec<i64> = serde_json::from_str(&row.get::<_, String>(name)?)?;
@@ -507,7 +514,7 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
         };
         candidates.push(Candidate {
             number: Some(row.get("segment")?),
-            place: place_of(row)?,
+            place: place.clone(),
             continuity: row.get("continuity")?,
             content_fp: row.get("content_fp")?,
             chars: unsigned("chars")?,

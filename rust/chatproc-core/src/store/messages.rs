@@ -1,14 +1,15 @@
 //! Messages and deliveries in the store: what is known before a slice, and a slice written down.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::event::FileFacts;
 use crate::event::{Event, Kind, State, read_event};
-use crate::revision::{EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Told, Touched};
+use crate::revision::{EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told};
 
 /// What was united over several deliveries of a revision, kept where it differs from the newest line.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,35 +101,59 @@ fn revision_number(revision: u64) -> i64 {
 }
 
 /// The store, as what is known before a slice.
-pub struct Stored<'c>(pub &'c Connection);
+pub struct Stored<'c> {
+    conn: &'c Connection,
+    messages: bool,
+    refused_events: bool,
+}
+
+impl<'c> Stored<'c> {
+    /// The store as it is now. What it has none of at all is not looked for.
+    pub fn over(conn: &'c Connection) -> Result<Self> {
+        let sql =
+            "SELECT EXISTS(SELECT 1 FROM messages), EXISTS(SELECT 1 FROM quarantine WHERE event IS NOT NULL)";
+        let row = conn.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (messages, refused_events) = row?;
+        Ok(Self { conn, messages, refused_events })
+    }
+}
 
 impl Known for Stored<'_> {
     fn event(&self, key: &EventKey) -> Result<Option<[u8; 32]>> {
-        let mut query = self.0.prepare_cached("SELECT hash FROM events WHERE id = ?1")?;
+        if !self.messages {
+            return Ok(None);
+        }
+        let mut query = self.conn.prepare_cached("SELECT hash FROM events WHERE id = ?1")?;
         Ok(query.query_row([key], |row| row.get(0)).optional()?)
     }
 
     fn refused_event(&self, key: &EventKey) -> Result<Option<[u8; 32]>> {
+        if !self.refused_events {
+            return Ok(None);
+        }
         let sql = "SELECT identity FROM quarantine WHERE event = ?1 AND state <> 'accepted'";
-        Ok(self.0.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?)
+        Ok(self.conn.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?)
     }
 
     fn refused(&self, identity: &[u8; 32]) -> Result<bool> {
-        let mut query = self.0.prepare_cached("SELECT 1 FROM quarantine WHERE identity = ?1")?;
+        let mut query = self.conn.prepare_cached("SELECT 1 FROM quarantine WHERE identity = ?1")?;
         Ok(query.exists([identity])?)
     }
 
     fn message(&self, key: &str) -> Result<Option<Message>> {
+        if !self.messages {
+            return Ok(None);
+        }
         let sql = "SELECT m.*, c.platform, c.account_id, c.id FROM messages m
                    JOIN conversations c USING (conversation) WHERE m.key = ?1";
-        let mut query = self.0.prepare_cached(sql)?;
+        let mut query = self.conn.prepare_cached(sql)?;
         let mut rows = query.query([key])?;
         rows.next()?.map(message_of).transpose()
     }
 
     fn lower(&self, number: i64, revision: u64) -> Result<Option<Remembered>> {
         let sql = "SELECT content, merged FROM revisions WHERE message = ?1 AND revision = ?2";
-        let mut query = self.0.prepare_cached(sql)?;
+        let mut query = self.conn.prepare_cached(sql)?;
         let found: Option<([u8; 32], Option<String>)> = query
             .query_row(params![number, revision_number(revision)], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
@@ -146,14 +171,14 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
     let plain = merged.is_none();
     let merged = match merged {
         Some(merged) => serde_json::from_str(&merged)?,
-        None => told_by(&stored_event(&raw)?),
+        None => Merged { rules: BTreeSet::new(), ..told_by(&stored_event(&raw)?) },
     };
     let link = if row.get::<_, bool>("sequenced")? {
         let origin: Option<String> = row.get("link")?;
         let (revision, told) = match origin {
             Some(origin) => {
-                let (revision, collected_at, event_id) = serde_json::from_str(&origin)?;
-                (revision, Told { collected_at, event_id })
+                let (revision, collected_at, event_id): (_, _, String) = serde_json::from_str(&origin)?;
+                (revision, Told { collected_at, event_id: event_id.into() })
             }
             None => (revision, told.clone()),
         };
@@ -164,11 +189,11 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
     Ok(Message {
         number: Some(row.get("message")?),
         key: row.get("key")?,
-        place: Place {
+        place: Arc::new(Place {
             platform: row.get("platform")?,
             account_id: row.get("account_id")?,
             conversation_id: row.get("id")?,
-        },
+        }),
         revision,
         kind: kind_of(row.get("kind")?),
         state: state_of(row.get("state")?),
@@ -189,22 +214,24 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
 ///
 /// `file` is the row of the batch file that the slice came from.
 pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Option<i64>) -> Result<()> {
-    let slice = intake.take();
-    let mut numbers = conversation_numbers(transaction, &slice.names, slice.messages.values())?;
-    let mut touched: Vec<Touched> = slice.messages.into_values().filter(|touched| touched.changed).collect();
+    let Slice { messages, mut accepted, refused, names } = intake.take();
+    let mut conversations = Conversations { transaction, numbers: HashMap::new() };
+    conversations.name(&names)?;
     // New rows lie together by conversation and time, as planning and people read them.
-    touched.sort_by(|a, b| {
-        let order =
-            |touched: &Touched| (numbers.get(&touched.message.place).copied(), touched.message.sent_at);
-        order(a).cmp(&order(b)).then_with(|| a.message.key.cmp(&b.message.key))
-    });
-    let mut rows = HashMap::with_capacity(touched.len());
+    let mut order = Vec::with_capacity(messages.list.len());
+    for (at, touched) in messages.list.iter().enumerate().filter(|(_, touched)| touched.changed) {
+        let message = &touched.message;
+        order.push((conversations.number(&message.place)?, message.sent_at, &*message.key, at));
+    }
+    order.sort_unstable();
+    let mut rows = vec![0; messages.list.len()];
     let mut dirty = HashSet::new();
     let mut added = 0;
-    for touched in &touched {
-        let conversation = conversation_number(transaction, &mut numbers, &touched.message.place)?;
+    let mut insert = transaction.prepare_cached(WRITE_MESSAGE)?;
+    for (conversation, _, _, at) in order {
+        let touched = &messages.list[at];
         added += u64::from(touched.message.number.is_none());
-        let number = write_message(transaction, &touched.message, conversation)?;
+        let number = write_message(&mut insert, &touched.message, conversation)?;
         for (revision, lower) in &touched.lower {
             write_lower(transaction, number, *revision, lower)?;
         }
@@ -212,79 +239,71 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
             dirty.insert(conversation);
         }
         if let Some(place) = &touched.left {
-            dirty.insert(conversation_number(transaction, &mut numbers, place)?);
+            dirty.insert(conversations.number(place)?);
         }
-        rows.insert(touched.message.key.as_str(), number);
+        rows[at] = number;
     }
-    let mut accepted = slice.accepted;
-    accepted.sort_by_key(|accepted| accepted.key);
+    accepted.sort_unstable_by_key(|accepted| accepted.key);
+    let sql = "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut insert = transaction.prepare_cached(sql)?;
     for delivery in &accepted {
-        let message = rows.get(delivery.message_key.as_str()).copied().unwrap_or_default();
-        let sql = "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
         let line = i64::try_from(delivery.line).unwrap_or(i64::MAX);
         let revision = revision_number(delivery.revision);
-        transaction.prepare_cached(sql)?.execute(params![
-            delivery.key,
-            delivery.hash,
-            message,
-            revision,
-            file,
-            line
-        ])?;
+        insert.execute(params![delivery.key, delivery.hash, rows[delivery.message], revision, file, line])?;
     }
-    for refused in &slice.refused {
+    for refused in &refused {
         super::quarantine::hold(transaction, refused)?;
     }
     for conversation in dirty {
         let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
         transaction.prepare_cached(sql)?.execute([conversation])?;
     }
-    if !accepted.is_empty() || !slice.refused.is_empty() {
+    if !accepted.is_empty() || !refused.is_empty() {
         super::delivered(transaction)?;
     }
     super::count(transaction, "events", accepted.len() as u64)?;
     super::count(transaction, "messages", added)
 }
 
-/// Rows of the conversations of a slice; new ones are made, names brought up to date.
-fn conversation_numbers<'t>(
-    transaction: &Transaction<'_>,
-    names: &HashMap<Place, Naming>,
-    touched: impl Iterator<Item = &'t Touched>,
-) -> Result<HashMap<Place, i64>> {
-    let mut numbers = HashMap::new();
-    let mut named: Vec<_> = names.iter().collect();
-    named.sort_by_key(|(place, _)| *place);
-    let sql = "INSERT INTO conversations VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
-               ON CONFLICT(platform, account_id, id) DO UPDATE SET name = excluded.name, type = excluded.type,
-                 named_at = excluded.named_at, named_by = excluded.named_by
-               WHERE (excluded.named_at, excluded.named_by) > (named_at, named_by)";
-    for (place, naming) in named {
-        transaction.prepare_cached(sql)?.execute(params![
-            place.platform,
-            place.account_id,
-            place.conversation_id,
-            naming.name,
-            naming.kind,
-            naming.told.collected_at,
-            naming.told.event_id,
-        ])?;
-        conversation_number(transaction, &mut numbers, place)?;
-    }
-    for touched in touched {
-        conversation_number(transaction, &mut numbers, &touched.message.place)?;
-    }
-    Ok(numbers)
+/// The rows of conversations, each looked up once.
+struct Conversations<'t> {
+    transaction: &'t Transaction<'t>,
+    numbers: HashMap<Arc<Place>, i64>,
 }
 
-fn conversation_number(conn: &Connection, numbers: &mut HashMap<Place, i64>, place: &Place) -> Result<i64> {
-    if let Some(number) = numbers.get(place) {
-        return Ok(*number);
+impl Conversations<'_> {
+    /// Makes rows of new conversations and brings names up to date.
+    fn name(&self, names: &HashMap<Arc<Place>, Naming>) -> Result<()> {
+        let mut named: Vec<_> = names.iter().collect();
+        named.sort_by_key(|(place, _)| *place);
+        let sql = "INSERT INTO conversations VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
+                   ON CONFLICT(platform, account_id, id) DO UPDATE SET name = excluded.name,
+                     type = excluded.type, named_at = excluded.named_at, named_by = excluded.named_by
+                   WHERE (excluded.named_at, excluded.named_by) > (named_at, named_by)";
+        let mut insert = self.transaction.prepare_cached(sql)?;
+        for (place, naming) in named {
+            insert.execute(params![
+                place.platform,
+                place.account_id,
+                place.conversation_id,
+                naming.name,
+                naming.kind,
+                naming.told.collected_at,
+                naming.told.event_id,
+            ])?;
+        }
+        Ok(())
     }
-    let number = find_conversation(conn, place)?
-        .ok_or_else(|| Error::Invalid(format!("conversation {place:?} has no row")))?;
-    numbers.insert(place.clone(), number);
-    Ok(number)
+
+    fn number(&mut self, place: &Arc<Place>) -> Result<i64> {
+        if let Some(number) = self.numbers.get(place) {
+            return Ok(*number);
+        }
+        let number = find_conversation(self.transaction, place)?
+            .ok_or_else(|| Error::Invalid(format!("conversation {place:?} has no row")))?;
+        self.numbers.insert(place.clone(), number);
+        Ok(number)
+    }
 }
 
 /// The row of a conversation, if the store has one.
@@ -294,7 +313,19 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
     Ok(conn.prepare_cached(sql)?.query_row(place, |row| row.get(0)).optional()?)
 }
 
-fn write_message(transaction: &Transaction<'_>, message: &Message, conversation: i64) -> Result<i64> {
+const WRITE_MESSAGE: &str = "\
+    INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced,
+      position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw)
+    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+    ON CONFLICT(message) DO UPDATE SET conversation = excluded.conversation,
+      revision = excluded.revision, kind = excluded.kind, state = excluded.state,
+      sent_at = excluded.sent_at, sequenced = excluded.sequenced, position = excluded.position,
+      predecessor = excluded.predecessor, cost = excluded.cost, files = excluded.files,
+      digest = excluded.digest, content = excluded.content, collected_at = excluded.collected_at,
+      event_id = excluded.event_id, link = excluded.link, merged = excluded.merged,
+      raw = excluded.raw";
+
+fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i64) -> Result<i64> {
     let merged = if message.plain {
         None
     } else {
@@ -304,21 +335,11 @@ fn write_message(transaction: &Transaction<'_>, message: &Message, conversation:
     let link = message.link.as_ref();
     let origin = match link {
         Some(link) if (link.revision, &link.told) != (message.revision, &message.told) => {
-            Some(serde_json::to_string(&(link.revision, link.told.collected_at, &link.told.event_id))?)
+            Some(serde_json::to_string(&(link.revision, link.told.collected_at, &*link.told.event_id))?)
         }
         _ => None,
     };
-    let sql = "INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced,
-                 position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw)
-               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
-               ON CONFLICT(message) DO UPDATE SET conversation = excluded.conversation,
-                 revision = excluded.revision, kind = excluded.kind, state = excluded.state,
-                 sent_at = excluded.sent_at, sequenced = excluded.sequenced, position = excluded.position,
-                 predecessor = excluded.predecessor, cost = excluded.cost, files = excluded.files,
-                 digest = excluded.digest, content = excluded.content, collected_at = excluded.collected_at,
-                 event_id = excluded.event_id, link = excluded.link, merged = excluded.merged,
-                 raw = excluded.raw";
-    transaction.prepare_cached(sql)?.execute(params![
+    let number = insert.insert(params![
         message.number,
         message.key,
         conversation,
@@ -339,7 +360,7 @@ fn write_message(transaction: &Transaction<'_>, message: &Message, conversation:
         merged,
         message.raw,
     ])?;
-    Ok(message.number.unwrap_or_else(|| transaction.last_insert_rowid()))
+    Ok(message.number.unwrap_or(number))
 }
 
 fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower: &Remembered) -> Result<()> {

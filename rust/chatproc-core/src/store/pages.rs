@@ -3,6 +3,8 @@
 //! A page is one transaction, read and written under one lock: nothing it rests on can change meanwhile,
 //! and a crash leaves either both, its events and its cursor, or neither.
 
+use std::sync::Arc;
+
 use rusqlite::Transaction;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,9 +68,10 @@ pub fn page(store: &mut Store, run: &Run<'_>, page: &Page<'_>) -> Result<Taken> 
 
 fn take_in(transaction: &Transaction<'_>, run: &Run<'_>, lines: &[Vec<u8>]) -> Result<Intake> {
     let mut intake = Intake::default();
-    let source = run.name.to_string();
+    let source: Arc<str> = run.name.to_string().into();
+    let known = Stored::over(transaction)?;
     for (line, raw) in (connections::lines_read(transaction, run)? + 1..).zip(lines) {
-        intake.line(&Stored(transaction), raw, Spot::in_page(source.clone(), line))?;
+        intake.line(&known, raw, Spot::in_page(source.clone(), line))?;
     }
     Ok(intake)
 }
