@@ -2,6 +2,7 @@
 //!
 //! Reads messages wherever they are, in the store or only in memory; writes nothing.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use rusqlite::Connection;
@@ -29,6 +30,8 @@ pub struct Agenda {
     pub oversized: Vec<Candidate>,
     /// Segments that are still talked in: pending, and left to a later round.
     pub waiting: usize,
+    /// Where each group stands, by its id.
+    places: HashMap<String, usize>,
 }
 
 /// A group of the agenda.
@@ -108,7 +111,7 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
     let planned = plan::plan(&waiting, options);
     let mut candidates: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
     let mut take = |number: usize| candidates.get_mut(number).and_then(Option::take);
-    let groups = planned
+    let groups: Vec<GroupPlan> = planned
         .groups
         .into_iter()
         .map(|group| {
@@ -126,7 +129,9 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
         })
         .collect();
     let oversized = planned.oversized.iter().filter_map(|&(_, number)| take(number)).collect();
-    Agenda { groups, oversized, waiting: lively }
+    // Of equal ids the first.
+    let places = groups.iter().enumerate().rev().map(|(place, group)| (group.id.clone(), place)).collect();
+    Agenda { groups, oversized, waiting: lively, places }
 }
 
 impl GroupPlan {
@@ -176,8 +181,10 @@ impl Agenda {
 
     /// Where the group with that id stands.
     pub fn place(&self, id: &str) -> Result<usize> {
-        let found = self.groups.iter().position(|group| group.id == id);
-        found.ok_or_else(|| Error::NotFound(format!("no pending group has the id {id}")))
+        self.places
+            .get(id)
+            .copied()
+            .ok_or_else(|| Error::NotFound(format!("no pending group has the id {id}")))
     }
 
     /// The group with that id.

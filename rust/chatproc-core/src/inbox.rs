@@ -201,7 +201,7 @@ impl Lines {
             if part.is_empty() {
                 break false;
             }
-            let newline = part.iter().position(|&byte| byte == b'\n');
+            let newline = memchr::memchr(b'\n', part);
             let taken = newline.map_or(part.len(), |at| at + 1);
             last = part[..newline.unwrap_or(taken)].last().copied().unwrap_or(last);
             hashed.update(&part[..taken]);

@@ -85,6 +85,7 @@ pub struct Round {
 struct Planned {
     options: Options,
     settings: Settings,
+    settings_fp: [u8; 32],
     agenda: Agenda,
     /// What was planned of the messages that are carried over a silence, by row.
     carried: HashMap<i64, [u8; 32]>,
@@ -141,7 +142,7 @@ impl Round {
             waiting: agenda.waiting,
         };
         snapshot.finish()?;
-        self.planned = Some(Planned { options, settings, agenda, carried });
+        self.planned = Some(Planned { options, settings, settings_fp, agenda, carried });
         Ok(plan)
     }
 
@@ -165,7 +166,7 @@ impl Round {
         now: i64,
     ) -> Result<Committed> {
         let planned = self.planned()?;
-        let Planned { options, settings, agenda, .. } = planned;
+        let Planned { options, settings, settings_fp, agenda, .. } = planned;
         let snapshot = self.store.conn().unchecked_transaction()?;
         let group = group_ref(&snapshot, agenda.group(group)?, planned)?;
         snapshot.finish()?;
@@ -173,7 +174,7 @@ impl Round {
             group,
             outcome,
             settings: CommitSettings {
-                settings_fp: settings.fingerprint(options),
+                settings_fp: *settings_fp,
                 model: settings.model.clone(),
                 rules_file: settings.rules_file.clone(),
                 rules_sha256: settings.rules_sha256.clone(),
@@ -191,14 +192,14 @@ impl Round {
 
     /// Notes why a group could not be done; it stays pending.
     pub fn fail(&mut self, group: &str, reason: &str, now: i64) -> Result<()> {
-        let Planned { options, settings, agenda, .. } = self.planned()?;
+        let Planned { settings_fp, agenda, .. } = self.planned()?;
+        let settings_fp = *settings_fp;
         let segments: Vec<(i64, [u8; 32])> = agenda
             .group(group)?
             .segments
             .iter()
             .filter_map(|segment| Some((segment.number?, segment.content_fp)))
             .collect();
-        let settings_fp = settings.fingerprint(options);
         self.store.write(|transaction| ledger::fail(transaction, &segments, &settings_fp, now, reason))
     }
 

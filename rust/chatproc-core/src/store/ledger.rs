@@ -248,16 +248,26 @@ fn resegment(
             fresh.push((segment, members, carried));
         }
     }
-    for number in kept.into_values() {
+    // One that grew or was edited keeps its row, so that its other messages need no look.
+    let mut stale = by_first_member(kept)?;
+    let fresh: Vec<_> = fresh
+        .into_iter()
+        .map(|made| {
+            let first = made.0.members.first().and_then(|&at| stored_number(&slim[at].member));
+            (first.and_then(|first| stale.remove(&first)), made)
+        })
+        .collect();
+    for number in stale.into_values() {
         transaction.prepare_cached("DELETE FROM segments WHERE segment = ?1")?.execute([number])?;
     }
-    for (segment, members, carried) in fresh {
+    for (number, (segment, members, carried)) in fresh {
         let fits = alone_fits(segment.chars, segment.refs(), segment.files, limit);
         let subject = segment.subject_at.is_some();
         let (status, failure) = standing(transaction, &segment.content_fp, settings_fp, subject, fits)?;
         let first = segment.members.first().map(|&at| &slim[at]);
-        let number = insert(
+        let number = write(
             transaction,
+            number,
             conversation,
             &segment,
             first,
@@ -290,6 +300,15 @@ fn stored_number(member: &Member) -> Option<i64> {
     }
 }
 
+/// Segments by the row of their first message, which stands in no other.
+fn by_first_member(segments: HashMap<Same, i64>) -> Result<HashMap<i64, i64>> {
+    let first = |(same, number): (Same, i64)| {
+        let members: Vec<i64> = serde_json::from_str(&same.members)?;
+        Ok((members.first().copied().unwrap_or_default(), number))
+    };
+    segments.into_iter().map(first).collect()
+}
+
 /// What a stored segment must have in common with one made now to keep its row.
 #[derive(PartialEq, Eq, Hash)]
 struct Same {
@@ -316,8 +335,9 @@ fn kept_rows(conn: &Connection, conversation: i64) -> Result<HashMap<Same, i64>>
 }
 
 #[allow(clippy::too_many_arguments)] // one for each column that is not the segment's own
-fn insert(
+fn write(
     transaction: &Transaction<'_>,
+    number: Option<i64>,
     conversation: i64,
     segment: &Segment,
     first: Option<&Slim>,
@@ -327,11 +347,19 @@ fn insert(
     carried: &str,
 ) -> Result<i64> {
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO segments(conversation, first_at, first_position, first_key, continuity, content_fp,
-                 chars, sent, files, subject_at, newest_at, status, failure, system, recalled, history, live,
-                 cited, carried, members)
-               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0, ?18, ?19)";
+    let sql = "INSERT INTO segments(segment, conversation, first_at, first_position, first_key, continuity,
+                 content_fp, chars, sent, files, subject_at, newest_at, status, failure, system, recalled,
+                 history, live, cited, carried, members)
+               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0, ?19, ?20)
+               ON CONFLICT(segment) DO UPDATE SET first_at = excluded.first_at,
+                 first_position = excluded.first_position, first_key = excluded.first_key,
+                 continuity = excluded.continuity, content_fp = excluded.content_fp, chars = excluded.chars,
+                 sent = excluded.sent, files = excluded.files, subject_at = excluded.subject_at,
+                 newest_at = excluded.newest_at, status = excluded.status, failure = excluded.failure,
+                 system = excluded.system, recalled = excluded.recalled, history = excluded.history,
+                 live = excluded.live, carried = excluded.carried, members = excluded.members";
     transaction.prepare_cached(sql)?.execute(params![
+        number,
         conversation,
         first.map_or(0, |row| row.sent_at),
         first.and_then(|row| row.index),
@@ -352,7 +380,7 @@ fn insert(
         carried,
         members,
     ])?;
-    Ok(transaction.last_insert_rowid())
+    Ok(number.unwrap_or_else(|| transaction.last_insert_rowid()))
 }
 
 /// Counts again how many live messages of a segment are sources of a task that is not superseded.
