@@ -158,21 +158,20 @@ pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Commi
 }
 
 fn add_commit(tx: &Transaction<'_>, commit: &GroupCommit) -> Result<i64> {
-    tx.execute(
+    let sql =
         "INSERT INTO commits(round, conversation, group_id, settings_fp, at, model, rules_sha256, usage,
-           no_task_reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            commit.round,
-            commit.group.conversation,
-            commit.group.id,
-            commit.settings.settings_fp,
-            commit.now_ms,
-            commit.settings.model,
-            commit.settings.rules_sha256,
-            serde_json::to_string(&commit.usage)?,
-            commit.outcome.no_task_reason
-        ],
-    )?;
+                 no_task_reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tx.prepare_cached(sql)?.execute(params![
+        commit.round,
+        commit.group.conversation,
+        commit.group.id,
+        commit.settings.settings_fp,
+        commit.now_ms,
+        commit.settings.model,
+        commit.settings.rules_sha256,
+        serde_json::to_string(&commit.usage)?,
+        commit.outcome.no_task_reason
+    ])?;
     Ok(tx.last_insert_rowid())
 }
 
@@ -263,19 +262,17 @@ impl Writing<'_> {
     /// Enters the contents into the ledger. A segment that has changed since it was planned stays pending.
     fn finish_segments(&self) -> Result<()> {
         let settings = self.commit.settings.settings_fp;
+        let sql = "INSERT OR REPLACE INTO ledger(content_fp, settings_fp, \"commit\") VALUES (?1, ?2, ?3)";
+        let mut enter = self.tx.prepare_cached(sql)?;
+        let sql = "DELETE FROM failures WHERE content_fp = ?1 AND settings_fp = ?2";
+        let mut forgive = self.tx.prepare_cached(sql)?;
+        let sql =
+            "UPDATE segments SET status = 'done', failure = NULL WHERE segment = ?1 AND content_fp = ?2";
+        let mut finish = self.tx.prepare_cached(sql)?;
         for GroupSegment { segment, content_fp, .. } in &self.commit.group.segments {
-            self.tx.execute(
-                "INSERT OR REPLACE INTO ledger(content_fp, settings_fp, \"commit\") VALUES (?1, ?2, ?3)",
-                params![content_fp, settings, self.number],
-            )?;
-            self.tx.execute(
-                "DELETE FROM failures WHERE content_fp = ?1 AND settings_fp = ?2",
-                params![content_fp, settings],
-            )?;
-            self.tx.execute(
-                "UPDATE segments SET status = 'done', failure = NULL WHERE segment = ?1 AND content_fp = ?2",
-                params![segment, content_fp],
-            )?;
+            enter.execute(params![content_fp, settings, self.number])?;
+            forgive.execute(params![content_fp, settings])?;
+            finish.execute(params![segment, content_fp])?;
         }
         Ok(())
     }
