@@ -142,6 +142,7 @@ impl Round {
             waiting: agenda.waiting,
         };
         snapshot.finish()?;
+        self.store.expect_small_writes()?;
         self.planned = Some(Planned { options, settings, settings_fp, agenda, carried });
         Ok(plan)
     }

@@ -42,6 +42,11 @@ const STATEMENTS: usize = 128;
 /// The key in `meta` under which transactions that deliver are counted.
 const DELIVERIES: &str = "deliveries";
 
+/// KiB of pages that are held while much is read and written.
+const CACHE: i64 = 65_536;
+/// KiB while groups are committed: SQLite looks at every page it holds after each transaction that splits one.
+const SMALL_CACHE: i64 = 8_192;
+
 /// How long a writer waits for another one's short transaction.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -84,7 +89,7 @@ impl Store {
             store.conn.pragma_update(None, "journal_mode", "WAL")?;
             store.conn.pragma_update(None, "synchronous", "FULL")?;
             store.conn.pragma_update(None, "foreign_keys", true)?;
-            store.conn.pragma_update(None, "cache_size", -65_536)?;
+            store.cache(CACHE)?;
             Ok(store)
         };
         open().map_err(|error| error.at(path))
@@ -174,6 +179,15 @@ impl Store {
             conn.execute_batch(statements)?;
         }
         Ok(Self { conn, path: PathBuf::new() })
+    }
+
+    /// Holds few pages from now on: many small transactions follow.
+    pub fn expect_small_writes(&self) -> Result<()> {
+        self.cache(SMALL_CACHE)
+    }
+
+    fn cache(&self, kibibytes: i64) -> Result<()> {
+        Ok(self.conn.pragma_update(None, "cache_size", -kibibytes)?)
     }
 
     /// The connection, for the modules of this folder.
