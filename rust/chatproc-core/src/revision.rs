@@ -83,7 +83,7 @@ pub struct Message {
     pub told: Told,
     /// Its proven position, if any.
     pub link: Option<Link>,
-    /// The selection rules of all deliveries of this revision; none where the line tells them (`plain`).
+    /// The selection rules of all deliveries of this revision; of a `plain` one only the line need tell them.
     pub rules: BTreeSet<String>,
     /// What is known of its attachments, by their order.
     pub facts: Vec<FileFacts>,

@@ -171,7 +171,7 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
     let plain = merged.is_none();
     let merged = match merged {
         Some(merged) => serde_json::from_str(&merged)?,
-        None => Merged { rules: BTreeSet::new(), ..told_by(&stored_event(&raw)?) },
+        None => told_by(&stored_event(&raw)?),
     };
     let link = if row.get::<_, bool>("sequenced")? {
         let origin: Option<String> = row.get("link")?;
