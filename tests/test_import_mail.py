@@ -496,6 +496,13 @@ def test_files_are_written_once_and_the_attachment_reader_finds_them(tmp_path: P
     assert "周五 17:00 前交到 302" in "".join(unit.text or "" for unit in reading.units)
 
 
+@pytest.mark.parametrize(
+    "written", ["aGVsbG8gd29ybGQ=", "aGVsbG8gd29ybGQ", "aGVs!bG8g\n\nd29y bGQ=", "aGVsbG8gd29ybGQ=="]
+)
+def test_base64_is_read_as_far_as_it_goes(written: str) -> None:
+    assert body_of("text/plain", written.encode(), "Content-Transfer-Encoding: base64") == "hello world"
+
+
 def test_files_outside_the_archive_root_are_not_written(tmp_path: Path) -> None:
     assert attachment_store(tmp_path / "out", None) is None
     assert attachment_store(tmp_path / "out", tmp_path / "archive") is None

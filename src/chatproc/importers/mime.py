@@ -63,6 +63,9 @@ class _Bytes:
     def copied(self) -> bytes:
         return self.raw[self.begin : self.end]
 
+    def view(self) -> memoryview:
+        return memoryview(self.raw)[self.begin : self.end]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -122,11 +125,10 @@ class Part:
 
     def content(self) -> bytes:
         """The body with its transfer encoding undone; its line ends are LF, however it came."""
-        body = self.stretch.copied()
         encoding = self.field("content-transfer-encoding").strip().lower()
         if encoding == b"base64":
-            return _base64(body)
-        body = body.replace(b"\r\n", b"\n")
+            return _base64(self.stretch.view())
+        body = self.stretch.copied().replace(b"\r\n", b"\n")
         if encoding == b"quoted-printable":
             return binascii.a2b_qp(body)
         return body
@@ -332,7 +334,7 @@ def _word_bytes(encoding: bytes, written: bytes) -> bytes:
     return binascii.a2b_qp(written.replace(b" ", b"_"), header=True)
 
 
-def _base64(written: bytes) -> bytes:
+def _base64(written: bytes | memoryview) -> bytes:
     """Base64 as far as it goes: foreign characters and missing padding are overlooked."""
     try:
         return binascii.a2b_base64(written)
