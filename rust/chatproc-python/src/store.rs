@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use chatproc_core::error::{Error, Result};
 use chatproc_core::round;
+use chatproc_core::store::near as nearing;
 use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
 use chatproc_core::store::tasks::Request;
-use chatproc_core::store::{Store, near as nearing, quarantine as held, search as searching, tasks};
+use chatproc_core::store::{Store, quarantine as held, search as searching, tasks};
 use chatproc_core::zone::Zone;
 use pyo3::prelude::*;
 use serde::Deserialize;
