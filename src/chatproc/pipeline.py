@@ -350,8 +350,8 @@ class _Worker:
         except EvidenceError as error:
             self._fail(outcome, error.what)
         else:
-            made.update({task["task_id"]: task["revision"] for task in committed["tasks"]})
-            made.update({task["task_id"]: task["revision"] for task in committed["superseded"]})
+            for kind in ("tasks", "superseded", "noted"):
+                made.update({task["task_id"]: task["revision"] for task in committed[kind]})
             tasks = [task["task_id"] for task in committed["tasks"]]
             outcome.update(outcome="done", reason=conversation["no_task_reason"], tasks=tasks)
 

@@ -13,6 +13,10 @@ use crate::error::{Error, Result};
 use crate::evidence::{Quote, check_quote};
 use crate::zone::{Edge, Zone};
 
+/// What the notes of a task say that a user keeps although its sources no longer hold it.
+pub const EVIDENCE_GONE: &str = "The messages that this task rests on were edited, recalled or read again, and none of \
+                                 them holds it any more. It stays because a user set its status.";
+
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
 
@@ -602,6 +606,20 @@ pub fn merge(old: &Record, new: Record) -> Record {
     let sources = united_sources(&old.sources, std::mem::take(&mut merged.sources));
     merged.set_sources(sources);
     merged
+}
+
+/// What becomes of a task that its sources no longer hold: superseded, or, where a user set the status, kept
+/// with a note. Nothing when it says so already.
+#[must_use]
+pub fn without_evidence(record: &Record) -> Option<Record> {
+    if record.status_by == By::Model {
+        return Some(Record { status: Status::Superseded, ..record.clone() });
+    }
+    if record.notes.contains(EVIDENCE_GONE) {
+        return None;
+    }
+    let pause = if record.notes.is_empty() { "" } else { "\n" };
+    Some(Record { notes: format!("{}{pause}{EVIDENCE_GONE}", record.notes), ..record.clone() })
 }
 
 /// Each source as it is in `new`, with the old quotes that it still holds before the new ones; an old

@@ -459,10 +459,7 @@ fn older(project: &Project) {
 fn an_older_store_is_migrated_alone_with_a_backup_and_then_written() {
     let project = Project::new();
     older(&project);
-    assert!(matches!(
-        connections::states(&project.state()),
-        Err(Error::StoreVersion { found: 1, known: 2, .. })
-    ));
+    assert!(matches!(connections::states(&project.state()), Err(Error::StoreVersion { found: 1, .. })));
     let lock = RoundLock::take(&project.state(), "a round of the older version").unwrap();
     assert!(matches!(Connections::open(&project.state(), 7), Err(Error::Locked { .. })));
     assert!(!project.path("state.v1-7.bak").exists());

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::ledger;
 use super::messages;
+use super::proof;
 use super::search;
 use super::sources::{self, Citable};
 use super::tasks::{self, Author, Stored};
@@ -21,6 +22,7 @@ use crate::failpoint;
 use crate::fingerprint;
 use crate::task::{
     AttachmentEvidence, Basis, CitedUnit, Context, Draft, Processing, Record, Source, Status, merge,
+    without_evidence,
 };
 use crate::zone::Zone;
 
@@ -134,6 +136,8 @@ pub struct Committed {
     pub tasks: Vec<CommittedTask>,
     /// Tasks that their sources no longer hold.
     pub superseded: Vec<CommittedTask>,
+    /// Tasks of that kind whose status a user set: they stay, with a note.
+    pub noted: Vec<CommittedTask>,
 }
 
 /// Commits a group. [`Error::Evidence`]: the submission rests on what is not there.
@@ -149,12 +153,16 @@ pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Commi
     writing.add_receipts()?;
     let mut written = BTreeSet::new();
     let tasks = writing.submit_all(&mut written)?;
-    let superseded = writing.supersede_stale(&mut written)?;
+    let (superseded, noted) = writing.supersede_stale(&mut written)?;
     recount_cited(&tx, &written)?;
+    tx.execute(
+        "UPDATE commits SET proof = ?2 WHERE \"commit\" = ?1",
+        params![number, proof::commit(&tx, number)?],
+    )?;
     failpoint::hit("commit.before");
     tx.commit()?;
     failpoint::hit("commit.after");
-    Ok(Committed { commit: number, tasks, superseded })
+    Ok(Committed { commit: number, tasks, superseded, noted })
 }
 
 fn add_commit(tx: &Transaction<'_>, commit: &GroupCommit) -> Result<i64> {
@@ -469,10 +477,13 @@ impl Writing<'_> {
 
     // ── the stale rule ─────────────────────────────────────────────────────────────────────────────
 
-    /// Supersedes the tasks that all their segments, read again, no longer hold. Only tasks with a source
-    /// in this group can have become stale through this commit.
-    fn supersede_stale(&self, written: &mut BTreeSet<i64>) -> Result<Vec<CommittedTask>> {
-        let mut superseded = Vec::new();
+    /// Supersedes the tasks that all their segments, read again, no longer hold, or notes it where a user set
+    /// the status. Only tasks with a source in this group can have become stale through this commit.
+    fn supersede_stale(
+        &self,
+        written: &mut BTreeSet<i64>,
+    ) -> Result<(Vec<CommittedTask>, Vec<CommittedTask>)> {
+        let (mut superseded, mut noted) = (Vec::new(), Vec::new());
         let why =
             format!("all its sources were read again, last in group {}: none holds it", self.commit.group.id);
         for number in self.candidates()? {
@@ -480,19 +491,21 @@ impl Writing<'_> {
                 continue;
             }
             let mut task = tasks::numbered(self.tx, number)?;
-            let record = Record { status: Status::Superseded, ..task.record.clone() };
+            let Some(record) = without_evidence(&task.record) else { continue };
             let author = Author { at: self.commit.now_ms, actor: "program", why: &why };
             tasks::revise(self.tx, &mut task, record, &author, self.zone)?;
+            search::index(self.tx, number, &task.record)?;
             written.insert(number);
-            superseded.push(CommittedTask { task_id: task.task_id, revision: task.revision, changed: true });
+            let list = if task.record.status == Status::Superseded { &mut superseded } else { &mut noted };
+            list.push(CommittedTask { task_id: task.task_id, revision: task.revision, changed: true });
         }
-        Ok(superseded)
+        Ok((superseded, noted))
     }
 
     fn candidates(&self) -> Result<Vec<i64>> {
         let segments: Vec<i64> = self.commit.group.segments.iter().map(|segment| segment.segment).collect();
         let mut query = self.tx.prepare_cached(
-            "SELECT task FROM tasks WHERE status <> 'superseded' AND status_by = 'model' AND task IN (
+            "SELECT task FROM tasks WHERE status <> 'superseded' AND task IN (
                SELECT s.task FROM segments g, json_each(g.members) m JOIN task_sources s ON s.message = m.value
                WHERE g.segment IN (SELECT value FROM json_each(?1)))
              ORDER BY task",

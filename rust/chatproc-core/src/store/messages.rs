@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::event::FileFacts;
 use crate::event::{Event, Kind, State, read_event};
 use crate::revision::{EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told};
+use crate::store::proof;
 
 /// What was united over several deliveries of a revision, kept where it differs from the newest line.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -315,15 +316,16 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
 
 const WRITE_MESSAGE: &str = "\
     INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced,
-      position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw)
-    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+      position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw,
+      proof)
+    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
     ON CONFLICT(message) DO UPDATE SET conversation = excluded.conversation,
       revision = excluded.revision, kind = excluded.kind, state = excluded.state,
       sent_at = excluded.sent_at, sequenced = excluded.sequenced, position = excluded.position,
       predecessor = excluded.predecessor, cost = excluded.cost, files = excluded.files,
       digest = excluded.digest, content = excluded.content, collected_at = excluded.collected_at,
       event_id = excluded.event_id, link = excluded.link, merged = excluded.merged,
-      raw = excluded.raw";
+      raw = excluded.raw, proof = excluded.proof";
 
 fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i64) -> Result<i64> {
     let merged = if message.plain {
@@ -339,6 +341,8 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
         }
         _ => None,
     };
+    let (position, predecessor) = link.map_or((None, None), |link| (link.index, link.predecessor.as_deref()));
+    let proof = proof::message(&message.key, position, predecessor, origin.as_deref(), merged.as_deref());
     let number = insert.insert(params![
         message.number,
         message.key,
@@ -348,8 +352,8 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
         state_number(message.state),
         message.sent_at,
         link.is_some(),
-        link.and_then(|link| link.index),
-        link.and_then(|link| link.predecessor.as_deref()),
+        position,
+        predecessor,
         message.cost,
         i64::try_from(message.files()).unwrap_or(i64::MAX),
         message.digest,
@@ -359,6 +363,7 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
         origin,
         merged,
         message.raw,
+        proof,
     ])?;
     Ok(message.number.unwrap_or(number))
 }
@@ -366,13 +371,11 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
 fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower: &Remembered) -> Result<()> {
     let files: Vec<Facts> = lower.facts.iter().map(Facts::from).collect();
     let files = if files.is_empty() { None } else { Some(serde_json::to_string(&files)?) };
-    let sql = "INSERT OR REPLACE INTO revisions VALUES(?1, ?2, ?3, ?4)";
-    transaction.prepare_cached(sql)?.execute(params![
-        message,
-        revision_number(revision),
-        lower.content,
-        files
-    ])?;
+    let revision = revision_number(revision);
+    let proof = proof::revision(message, revision, &lower.content, files.as_deref());
+    let sql = "INSERT OR REPLACE INTO revisions(message, revision, content, merged, proof)
+               VALUES(?1, ?2, ?3, ?4, ?5)";
+    transaction.prepare_cached(sql)?.execute(params![message, revision, lower.content, files, proof])?;
     Ok(())
 }
 

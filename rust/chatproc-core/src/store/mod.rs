@@ -11,6 +11,7 @@ pub mod messages;
 pub mod near;
 pub mod outbox;
 pub mod pages;
+mod proof;
 pub mod quarantine;
 pub mod rounds;
 pub mod search;
@@ -34,6 +35,7 @@ const APPLICATION_ID: i64 = 0x6368_6174;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001-start", include_str!("schema.sql")),
     ("0002-connections", include_str!("migrations/0002-connections.sql")),
+    ("0003-proofs", include_str!("migrations/0003-proofs.sql")),
 ];
 
 /// Statements that a connection keeps prepared: all there are.
@@ -175,9 +177,7 @@ impl Store {
     /// A store that holds nothing, in memory: what a reader sees where there is none yet.
     pub fn empty() -> Result<Self> {
         let conn = Connection::open_in_memory()?;
-        for (_, statements) in MIGRATIONS {
-            conn.execute_batch(statements)?;
-        }
+        make_tables(&conn)?;
         Ok(Self { conn, path: PathBuf::new() })
     }
 
@@ -262,6 +262,14 @@ impl Store {
         fs_err::File::open(target)?.sync_all()?;
         Ok(())
     }
+}
+
+/// Makes the tables of a new store in a database that has none.
+pub fn make_tables(conn: &Connection) -> Result<()> {
+    for (_, statements) in MIGRATIONS {
+        conn.execute_batch(statements)?;
+    }
+    Ok(())
 }
 
 /// Keeps statements prepared, whatever values are bound to them.
@@ -352,7 +360,7 @@ mod tests {
     /// As older and newer versions of the program know the store.
     const OLDER: &[(&str, &str)] = &[MIGRATIONS[0]];
     const NEWER: &[(&str, &str)] =
-        &[MIGRATIONS[0], MIGRATIONS[1], ("0003-more", "CREATE TABLE more(x INTEGER) STRICT;")];
+        &[MIGRATIONS[0], MIGRATIONS[1], MIGRATIONS[2], ("0004-more", "CREATE TABLE more(x INTEGER) STRICT;")];
 
     fn tables(store: &Store, name: &str) -> i64 {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
@@ -368,7 +376,7 @@ mod tests {
         drop(old);
         assert_eq!(Store::look(&path).unwrap(), Found::Older);
         let store = Store::open(&path, 7).unwrap();
-        assert_eq!(store.version().unwrap(), 2);
+        assert_eq!(store.version().unwrap(), 3);
         assert_eq!(Store::look(&path).unwrap(), Found::Current);
         assert_eq!(tables(&store, "sync_runs"), 1);
         let backup = Store::connect_to_read(&folder.path().join("state.v1-7.bak")).unwrap();
@@ -380,7 +388,7 @@ mod tests {
         }
         assert!(matches!(
             Store::open_with(&path, 9, OLDER).unwrap_err(),
-            Error::StoreVersion { found: 2, known: 1, .. }
+            Error::StoreVersion { found: 3, known: 1, .. }
         ));
     }
 
@@ -416,7 +424,7 @@ mod tests {
         drop(Store::open_with(&path, 1, NEWER).unwrap());
         let before = fs_err::read(&path).unwrap();
         for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
-            assert!(matches!(error, Error::StoreVersion { found: 3, known: 2, .. }), "{error}");
+            assert!(matches!(error, Error::StoreVersion { found: 4, known: 3, .. }), "{error}");
         }
         assert_eq!(fs_err::read(&path).unwrap(), before);
     }

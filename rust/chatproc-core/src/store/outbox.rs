@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::proof;
 use crate::error::Result;
 use crate::fingerprint;
 use crate::task::Record;
@@ -75,8 +76,11 @@ pub(super) fn append(conn: &Connection, revision: &Revision<'_>, zone: &Zone) ->
     };
     let mut line = serde_json::to_vec(&event)?;
     line.push(b'\n');
+    let proof =
+        proof::event(revision.task, revision.number, revision.at, revision.actor, revision.why, &line);
     conn.prepare_cached(
-        "INSERT INTO outbox(event_id, task, revision, at, actor, why, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO outbox(event_id, task, revision, at, actor, why, line, proof)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
     .execute(params![
         event.event_id,
@@ -85,7 +89,8 @@ pub(super) fn append(conn: &Connection, revision: &Revision<'_>, zone: &Zone) ->
         revision.at,
         revision.actor,
         revision.why,
-        line
+        line,
+        proof
     ])?;
     Ok(conn.last_insert_rowid())
 }

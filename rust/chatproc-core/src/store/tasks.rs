@@ -8,6 +8,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::outbox::{self, TaskEvent};
+use super::proof;
 use crate::document::{Related, TaskView};
 use crate::error::{Error, Result};
 use crate::task::{By, Deliverable, Person, Priority, Record, Status, Time, deliverables};
@@ -348,8 +349,8 @@ fn fulfil(
     let author = Author { at: now, actor: &actor, why: request.note.unwrap_or_default() };
     let row = revise(&tx, &mut task, record, &author, zone)?;
     tx.execute(
-        "INSERT INTO requests(request_id, content, \"row\") VALUES (?1, ?2, ?3)",
-        params![request.request_id, content, row],
+        "INSERT INTO requests(request_id, content, \"row\", proof) VALUES (?1, ?2, ?3, ?4)",
+        params![request.request_id, content, row, proof::request(request.request_id, &content, row)],
     )?;
     let event = outbox::event(&tx, row)?;
     tx.commit()?;

@@ -44,7 +44,7 @@ fn a_new_task_is_a_record_an_event_and_a_done_segment() {
 
     assert_eq!(
         serde_json::to_value(&committed).unwrap(),
-        json!({"commit": 1, "tasks": [{"task_id": id, "revision": 1, "changed": true}], "superseded": []})
+        json!({"commit": 1, "tasks": [{"task_id": id, "revision": 1, "changed": true}], "superseded": [], "noted": []})
     );
     let source = json!({
         "platform": "qq", "account_id": "10000", "conversation": {"id": "999000", "name": "999000群", "type": "group"},

@@ -2,6 +2,7 @@
 
 use chatproc_core::store::commit::GroupSegment;
 use chatproc_core::store::tasks::{history, update_status};
+use chatproc_core::task::{By, EVIDENCE_GONE};
 use serde_json::json;
 
 use crate::world::{NOW, World, digest, draft, request, update, with};
@@ -99,13 +100,45 @@ fn a_source_in_no_segment_yet_keeps_the_task() {
 }
 
 #[test]
-fn a_task_whose_status_a_user_set_is_never_superseded() {
+fn a_task_whose_status_a_user_set_is_never_superseded_but_says_once_that_its_evidence_is_gone() {
     for value in ["open", "completed", "cancelled"] {
         let (mut world, id, segments) = two_segments();
         update_status(&mut world.conn, &request(&id, value, "r"), NOW, &world.zone).unwrap();
-        assert!(world.commit(&segments, &[]).unwrap().superseded.is_empty());
-        assert_eq!(status(&world, &id), value);
+        assert!(world.commit(&segments[..1], &[]).unwrap().noted.is_empty(), "one segment is still pending");
+        let committed = world.commit(&segments[1..], &[]).unwrap();
+        assert!(committed.superseded.is_empty());
+        let noted = committed.noted.iter().map(|task| (task.task_id.as_str(), task.revision));
+        assert_eq!(noted.collect::<Vec<_>>(), [(id.as_str(), 3)]);
+        let task = world.task(&id);
+        assert_eq!((task.status.as_str(), task.record.status_by), (value, By::User));
+        assert_eq!(task.record.notes, EVIDENCE_GONE);
+        assert_eq!(history(&world.conn, &id).unwrap().pop().unwrap().actor, "program");
+        assert_eq!(world.search(json!({"query": "holds it any more"})).total, 1, "the index knows the note");
+
+        world.settings_fp = digest("other rules");
+        let again = world.commit(&segments, &[]).unwrap();
+        assert!(again.noted.is_empty() && again.superseded.is_empty(), "it is said already");
+        assert_eq!(world.task(&id).revision, 3);
     }
+}
+
+#[test]
+fn a_note_that_the_evidence_is_gone_follows_what_the_notes_say_and_goes_with_new_evidence() {
+    let mut world = World::new();
+    let conversation = world.conversation("qq", "1");
+    world.message(conversation, "m1", "a");
+    let segment = world.segment(&["m1"]);
+    let drafts = [with(draft(&["m1"]), json!({"notes": "只到五点"}))];
+    let id = world.commit(&[segment], &drafts).unwrap().tasks.remove(0).task_id;
+    update_status(&mut world.conn, &request(&id, "open", "r"), NOW, &world.zone).unwrap();
+    world.edit("m1", "b");
+    let segment = world.segment(&["m1"]);
+    assert_eq!(world.commit(&[segment], &[]).unwrap().noted.len(), 1);
+    assert_eq!(world.task(&id).record.notes, format!("只到五点\n{EVIDENCE_GONE}"));
+    world.edit("m1", "c");
+    let segment = world.segment(&["m1"]);
+    world.commit(&[segment], &[update(draft(&["m1"]), &id, 3)]).unwrap();
+    assert_eq!(world.task(&id).record.notes, "");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use chatproc_core::fingerprint::content_fp;
 use chatproc_core::store::commit::{
     CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment, commit_group,
 };
+use chatproc_core::store::make_tables;
 use chatproc_core::store::search::{Page, Query, search};
 use chatproc_core::store::tasks::{Request, TaskRow, related, task};
 use chatproc_core::zone::Zone;
@@ -36,7 +37,7 @@ impl World {
 
     /// A new store in that database.
     pub fn over(conn: Connection) -> Self {
-        conn.execute_batch(include_str!("../../src/store/schema.sql")).unwrap();
+        make_tables(&conn).unwrap();
         Self::again(conn)
     }
 
