@@ -149,16 +149,13 @@ pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Commi
     let writing = Writing { tx: &tx, commit, zone: &zone, number };
     writing.check_messages()?;
     writing.check_drafts()?;
-    writing.finish_segments()?;
+    let moved = writing.finish_segments()?;
     writing.add_receipts()?;
     let mut written = BTreeSet::new();
     let tasks = writing.submit_all(&mut written)?;
     let (superseded, noted) = writing.supersede_stale(&mut written)?;
     recount_cited(&tx, &written)?;
-    tx.execute(
-        "UPDATE commits SET proof = ?2 WHERE \"commit\" = ?1",
-        params![number, proof::commit(&tx, number)?],
-    )?;
+    writing.prove(&moved)?;
     failpoint::hit("commit.before");
     tx.commit()?;
     failpoint::hit("commit.after");
@@ -267,8 +264,9 @@ impl Writing<'_> {
         })
     }
 
-    /// Enters the contents into the ledger. A segment that has changed since it was planned stays pending.
-    fn finish_segments(&self) -> Result<()> {
+    /// Enters the contents into the ledger; gives the commits that finished one of them before. A segment that
+    /// has changed since it was planned stays pending.
+    fn finish_segments(&self) -> Result<BTreeSet<i64>> {
         let settings = self.commit.settings.settings_fp;
         let sql = "INSERT OR REPLACE INTO ledger(content_fp, settings_fp, \"commit\") VALUES (?1, ?2, ?3)";
         let mut enter = self.tx.prepare_cached(sql)?;
@@ -277,10 +275,30 @@ impl Writing<'_> {
         let sql =
             "UPDATE segments SET status = 'done', failure = NULL WHERE segment = ?1 AND content_fp = ?2";
         let mut finish = self.tx.prepare_cached(sql)?;
+        let mut moved = BTreeSet::new();
         for GroupSegment { segment, content_fp, .. } in &self.commit.group.segments {
+            moved.extend(ledger::finished_by(self.tx, content_fp, &settings)?);
             enter.execute(params![content_fp, settings, self.number])?;
             forgive.execute(params![content_fp, settings])?;
             finish.execute(params![segment, content_fp])?;
+        }
+        Ok(moved)
+    }
+
+    /// Stores the proof of this commit, and anew that of those whose contents it took over.
+    fn prove(&self, moved: &BTreeSet<i64>) -> Result<()> {
+        for &number in moved.iter().chain([&self.number]) {
+            let contents = if number == self.number {
+                let contents: BTreeSet<[u8; 32]> =
+                    self.commit.group.segments.iter().map(|segment| segment.content_fp).collect();
+                contents.into_iter().collect()
+            } else {
+                ledger::contents_of(self.tx, number)?
+            };
+            self.tx.execute(
+                "UPDATE commits SET proof = ?2 WHERE \"commit\" = ?1",
+                params![number, proof::commit(self.tx, number, contents)?],
+            )?;
         }
         Ok(())
     }

@@ -63,9 +63,9 @@ impl Candidate {
 }
 
 /// A message's row for segmenting, owned.
-struct Slim {
-    member: Member,
-    segment: Option<i64>,
+pub(super) struct Slim {
+    pub(super) member: Member,
+    pub(super) segment: Option<i64>,
     key: Arc<str>,
     sent_at: i64,
     sequenced: bool,
@@ -79,7 +79,7 @@ struct Slim {
 }
 
 impl Slim {
-    fn row(&self) -> Row<'_> {
+    pub(super) fn row(&self) -> Row<'_> {
         Row {
             key: &self.key,
             sent_at: self.sent_at,
@@ -165,7 +165,7 @@ fn restate(transaction: &Transaction<'_>, settings_fp: &[u8; 32], limit: u64) ->
 }
 
 /// What a segment waits for, and why its last attempt failed.
-fn standing(
+pub(super) fn standing(
     conn: &Connection,
     content_fp: &[u8; 32],
     settings_fp: &[u8; 32],
@@ -187,12 +187,28 @@ fn standing(
     Ok((if failure.is_some() { "failed" } else { "pending" }, failure))
 }
 
+/// The commit that finished that content under those settings.
+pub(super) fn finished_by(
+    conn: &Connection,
+    content_fp: &[u8; 32],
+    settings_fp: &[u8; 32],
+) -> Result<Option<i64>> {
+    let sql = "SELECT \"commit\" FROM ledger WHERE content_fp = ?1 AND settings_fp = ?2";
+    Ok(conn.prepare_cached(sql)?.query_row([content_fp, settings_fp], |row| row.get(0)).optional()?)
+}
+
+/// The contents that a commit finished, in no order.
+pub(super) fn contents_of(conn: &Connection, commit: i64) -> Result<Vec<[u8; 32]>> {
+    let mut query = conn.prepare_cached("SELECT content_fp FROM ledger WHERE \"commit\" = ?1")?;
+    Ok(query.query_map([commit], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
 fn done(conn: &Connection, content_fp: &[u8; 32], settings_fp: &[u8; 32]) -> Result<bool> {
     let sql = "SELECT 1 FROM ledger WHERE content_fp = ?1 AND settings_fp = ?2";
     Ok(conn.prepare_cached(sql)?.exists([content_fp, settings_fp])?)
 }
 
-fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
+pub(super) fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
     let sql =
         "SELECT message, segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
                  digest FROM messages WHERE conversation = ?1";
@@ -293,7 +309,7 @@ fn resegment(
     Ok(())
 }
 
-fn stored_number(member: &Member) -> Option<i64> {
+pub(super) fn stored_number(member: &Member) -> Option<i64> {
     match member {
         Member::Stored(number) => Some(*number),
         Member::Fresh(_) => None,

@@ -43,7 +43,7 @@ impl From<Facts> for FileFacts {
 }
 
 /// Rules and facts as the line itself tells them.
-fn told_by(event: &Event<'_>) -> Merged {
+pub(super) fn told_by(event: &Event<'_>) -> Merged {
     Merged {
         rules: event.rules.iter().map(|rule| rule.as_ref().to_owned()).collect(),
         files: event
@@ -84,11 +84,11 @@ pub(crate) fn state_of(number: i64) -> State {
     }
 }
 
-fn kind_number(kind: Kind) -> i64 {
+pub(super) fn kind_number(kind: Kind) -> i64 {
     i64::from(kind == Kind::System)
 }
 
-fn state_number(state: State) -> i64 {
+pub(super) fn state_number(state: State) -> i64 {
     match state {
         State::Normal => 0,
         State::Edited => 1,

@@ -18,6 +18,7 @@ pub mod search;
 mod sources;
 pub mod status;
 pub mod tasks;
+pub mod verify;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -85,14 +85,17 @@ pub(super) fn revision(message: i64, revision: i64, content: &[u8], merged: Opti
     Values::default().take(&values).proof()
 }
 
-/// A commit with what was sent of attachments and the tasks it submitted, as they are stored.
-pub(super) fn commit(conn: &Connection, number: i64) -> Result<Proof> {
+/// A commit with what was sent of attachments and the tasks it submitted, as they are stored, and with the
+/// contents that the ledger says it finished.
+pub(super) fn commit(conn: &Connection, number: i64, mut contents: Vec<[u8; 32]>) -> Result<Proof> {
+    contents.sort_unstable();
     let own = "SELECT \"commit\", round, conversation, group_id, settings_fp, at, model, rules_sha256, usage,
                  no_task_reason FROM commits WHERE \"commit\" = ?1";
     let receipts = "SELECT message, attachment_id, unit, attachment_sha256, content_sha256, length
                     FROM receipts WHERE \"commit\" = ?1 ORDER BY message, attachment_id, unit";
     let submissions = "SELECT task FROM submissions WHERE \"commit\" = ?1 ORDER BY task";
-    let values = Values::default().take_rows(conn, own, number)?;
+    let contents: Vec<ValueRef<'_>> = contents.iter().map(|content| ValueRef::Blob(content)).collect();
+    let values = Values::default().take(&contents).take_rows(conn, own, number)?;
     Ok(values.take_rows(conn, receipts, number)?.take_rows(conn, submissions, number)?.proof())
 }
 

@@ -123,29 +123,39 @@ fn page_length(limit: i64) -> usize {
 
 /// Puts a task's present texts into the index.
 pub(super) fn index(conn: &Connection, task: i64, record: &Record) -> Result<()> {
-    let names = record.people.iter().map(|person| person.name.as_str());
+    let (mut pairs, mut people) = (String::new(), String::new());
+    each_pair(record, |of_people, pair| {
+        let words = if of_people { &mut people } else { &mut pairs };
+        let _ = write!(words, "{pair:012x} ");
+    });
+    conn.prepare_cached("INSERT OR REPLACE INTO task_search(rowid, pairs, people) VALUES (?1, ?2, ?3)")?
+        .execute(params![task, pairs, people])?;
+    Ok(())
+}
+
+/// Gives every pair of a task's texts, and whether it is of the names of people.
+pub(super) fn each_pair(record: &Record, mut take: impl FnMut(bool, u64)) {
     let texts = [&record.title, &record.event, &record.notes].into_iter().chain(&record.location);
     let sources = record.sources.iter().map(|source| &source.text);
-    let pairs = pairs(texts.chain(sources).map(String::as_str));
-    conn.prepare_cached("INSERT OR REPLACE INTO task_search(rowid, pairs, people) VALUES (?1, ?2, ?3)")?
-        .execute(params![task, pairs, self::pairs(names)])?;
-    Ok(())
+    for text in texts.chain(sources) {
+        pairs(text, |pair| take(false, pair));
+    }
+    for person in &record.people {
+        pairs(&person.name, |pair| take(true, pair));
+    }
 }
 
 fn folded(text: &str) -> Vec<u32> {
     CaseMapper::new().fold_string(text).chars().map(u32::from).collect()
 }
 
-fn pairs<'t>(fields: impl Iterator<Item = &'t str>) -> String {
-    let mut words = String::new();
-    for field in fields {
-        let letters = folded(field);
-        let nexts = letters.iter().skip(1).chain([&END]);
-        for (letter, next) in letters.iter().zip(nexts) {
-            let _ = write!(words, "{letter:06x}{next:06x} ");
-        }
+/// Each character of a field with the next one, as one number of twelve hexadecimal digits.
+fn pairs(field: &str, mut take: impl FnMut(u64)) {
+    let letters = folded(field);
+    let nexts = letters.iter().skip(1).chain([&END]);
+    for (letter, next) in letters.iter().zip(nexts) {
+        take(u64::from(*letter) << 24 | u64::from(*next));
     }
-    words
 }
 
 /// The FTS expression for a term's occurrence as it stands.

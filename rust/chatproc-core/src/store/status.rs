@@ -68,7 +68,7 @@ fn tasks_by_status(conn: &Connection) -> Result<Map<String, Value>> {
     Ok(counts)
 }
 
-fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, Value>> {
+pub(super) fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, Value>> {
     let mut counts = no_outcomes();
     let mut add = |outcome: &str, more: i64| {
         let sum = counts.get(outcome).and_then(Value::as_i64).unwrap_or_default() + more;

@@ -1,0 +1,86 @@
+//! Whatever happens, and in whatever order: the outcomes add up to the messages, and nothing is broken.
+
+use chatproc_core::plan::Options;
+use chatproc_core::segment::Grouping;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::chat::{Answer, Chat};
+use crate::common::world::{Delivery, world};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Deliver(usize),
+    Page(usize),
+    Round(Vec<Answer>),
+    User(usize),
+    Export,
+    Settings(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let answer = prop::sample::select(vec![
+        Answer::Nothing,
+        Answer::Task,
+        Answer::Task,
+        Answer::Update,
+        Answer::Update,
+        Answer::Failure,
+    ]);
+    prop_oneof![
+        3 => (1..8usize).prop_map(Step::Deliver),
+        1 => (1..4usize).prop_map(Step::Page),
+        4 => prop::collection::vec(answer, 1..4).prop_map(Step::Round),
+        2 => (0..30usize).prop_map(Step::User),
+        1 => Just(Step::Export),
+        1 => (0..3usize).prop_map(Step::Settings),
+    ]
+}
+
+fn take(chat: &mut Chat, step: Step, waiting: &mut Vec<Delivery>) {
+    let mut next = |count: usize| {
+        let rest = waiting.split_off(count.min(waiting.len()));
+        std::mem::replace(waiting, rest)
+    };
+    match step {
+        Step::Deliver(count) => chat.deliver(&next(count)),
+        Step::Page(count) => chat.page(&next(count)),
+        Step::Round(answers) => chat.round(&answers),
+        Step::User(turn) => chat.user(turn),
+        Step::Export => chat.export(),
+        Step::Settings(number) => match number {
+            0 => chat.options.grouping = Grouping::Time,
+            1 => chat.options.grouping = Grouping::Session,
+            _ => {
+                chat.options.grouping = Grouping::Sql;
+                chat.options.start_at = 1_782_835_260.0;
+            }
+        },
+    }
+}
+
+fn check(chat: &Chat) {
+    let verdict = chat.verdict();
+    assert!(verdict.ok, "{:#?}", verdict.breaks);
+    let status = chat.project.status();
+    let outcomes = status["outcomes"].as_object().unwrap();
+    let counts: Vec<i64> = outcomes.values().map(|count| count.as_i64().unwrap()).collect();
+    assert!(counts.iter().all(|&count| count >= 0), "{outcomes:?}");
+    assert_eq!(Value::from(counts.iter().sum::<i64>()), status["messages"], "{outcomes:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn outcomes_add_up_and_nothing_is_broken_after_every_step(
+        deliveries in world(12).prop_shuffle(), steps in prop::collection::vec(step(), 1..14)
+    ) {
+        let mut chat = Chat::new(Options { max_conversation_chars: 900, max_input_chars: 3_000, ..Options::default() });
+        let mut waiting = deliveries;
+        for step in steps {
+            take(&mut chat, step, &mut waiting);
+            check(&chat);
+        }
+    }
+}
