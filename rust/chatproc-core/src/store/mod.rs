@@ -5,6 +5,7 @@
 
 pub mod commit;
 pub mod connections;
+pub mod explain;
 pub mod intake;
 pub mod ledger;
 pub mod messages;

@@ -88,7 +88,7 @@ fn writer(state: &Path) -> Connection {
 /// The value with a byte changed, in several ways.
 fn changed(value: ValueRef<'_>) -> Vec<Value> {
     let places = |length: usize| -> BTreeSet<usize> {
-        if length == 0 { BTreeSet::new() } else { [0, length / 3, length / 2, length - 1].into() }
+        if length == 0 { BTreeSet::new() } else { [0, length / 2, length - 1].into() }
     };
     match value {
         ValueRef::Null | ValueRef::Real(_) => Vec::new(),
@@ -248,10 +248,12 @@ fn a_changed_byte_of_the_state_file_is_found_or_changes_nothing_that_matters() {
     let bytes = fs_err::read(chat.project.state()).unwrap();
     let sound = dump(&chat.project.state()).unwrap();
     let state = chat.project.path("changed.db");
+    // Pages are half empty; what was never written tells nothing.
+    let written: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
     let (mut found, mut harmless) = (0, 0);
-    for turn in 0..250 {
+    for turn in 0..160 {
         let mut changed = bytes.clone();
-        let at = drawn(turn) % changed.len();
+        let at = written[drawn(turn) % written.len()];
         changed[at] ^= 1 << (drawn(turn + 1_000) % 8);
         for suffix in ["-wal", "-shm"] {
             let _ = fs_err::remove_file(PathBuf::from(format!("{}{suffix}", state.display())));

@@ -7,3 +7,4 @@ mod common;
 mod changes;
 mod chat;
 mod sound;
+mod way;

@@ -87,12 +87,10 @@ fn event(
     }
     let newest = row.get::<_, Option<i64>>("newest")?;
     let is_newest = newest == Some(revision);
-    if newest != Some(1) {
-        history.tell(&event.task);
-    }
+    history.tell(&event.task);
     if is_newest {
         tasks::task(conn, task, line, at, &event, history, findings)?;
-        history.places.clear();
+        history.close();
     }
     Ok(found)
 }

@@ -21,14 +21,22 @@ pub(super) struct History {
     /// Whether the task itself was compared with its last event.
     told: bool,
     /// Where each source stood when the task first cited it.
-    pub(super) places: BTreeMap<String, Place>,
+    first: BTreeMap<String, Place>,
+    /// Where any source ever stood: a message can move to another conversation.
+    ever: BTreeSet<Place>,
 }
 
 impl History {
     pub(super) fn tell(&mut self, record: &Record) {
         for source in &record.sources {
-            self.places.entry(source.message_key.clone()).or_insert_with(|| place_of(source));
+            self.first.entry(source.message_key.clone()).or_insert_with(|| place_of(source));
+            self.ever.insert(place_of(source));
         }
+    }
+
+    /// Forgets what is of no use once the task was looked at.
+    pub(super) fn close(&mut self) {
+        (self.first, self.ever) = (BTreeMap::new(), BTreeSet::new());
     }
 }
 
@@ -141,11 +149,8 @@ fn places(conn: &Connection, task: i64, record: &Record, history: &History) -> R
         Ok(Place { platform: row.get(0)?, account_id: row.get(1)?, conversation_id: row.get(2)? })
     })?;
     let stored = rows.collect::<rusqlite::Result<BTreeSet<Place>>>()?;
-    let told: BTreeSet<Place> = if history.revision == 1 {
-        record.sources.iter().map(place_of).collect()
-    } else {
-        history.places.values().cloned().collect()
-    };
+    let first: BTreeSet<&Place> = history.first.values().collect();
+    let told = first.iter().all(|place| stored.contains(place)) && stored.is_subset(&history.ever);
     Ok(differing(
         "of the stored task differ from the record",
         &[
@@ -154,7 +159,7 @@ fn places(conn: &Connection, task: i64, record: &Record, history: &History) -> R
                 record.sources.iter().map(|it| &it.message_key).eq(&record.source_message_keys),
             ),
             ("sources", linked == keys),
-            ("conversations", stored == told),
+            ("conversations", told),
         ],
     ))
 }
