@@ -49,8 +49,8 @@ def call(
 
 def test_the_commands_of_this_version_are_there() -> None:
     assert " ".join(COMMANDS) == (
-        "cancel check connections done export import init model once preview priority quarantine reopen run "
-        "status sync task tasks"
+        "cancel check connections done explain export import init model once preview priority quarantine "
+        "reopen run status sync task tasks verify"
     )
 
 

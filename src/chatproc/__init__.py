@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chatproc.pipeline import (
         arun_round,
         discard_quarantined,
+        explain,
         export,
         get_task,
         list_tasks,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         task_history,
         update_task_priority,
         update_task_status,
+        verify,
     )
     from chatproc.results import (
         ConnectionStates,
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
         TaskEvent,
         TaskPage,
         TaskRevision,
+        Verdict,
+        Way,
     )
     from chatproc.schedule import (
         RunningLoop,
@@ -80,6 +84,7 @@ _HOMES = {
     "chatproc.pipeline": (
         "arun_round",
         "discard_quarantined",
+        "explain",
         "export",
         "get_task",
         "list_tasks",
@@ -92,6 +97,7 @@ _HOMES = {
         "task_history",
         "update_task_priority",
         "update_task_status",
+        "verify",
     ),
     "chatproc.results": (
         "ConnectionStates",
@@ -109,6 +115,8 @@ _HOMES = {
         "TaskEvent",
         "TaskPage",
         "TaskRevision",
+        "Verdict",
+        "Way",
     ),
     "chatproc.schedule": (
         "RunningLoop",
@@ -148,10 +156,13 @@ __all__ = [
     "TaskEvent",
     "TaskPage",
     "TaskRevision",
+    "Verdict",
+    "Way",
     "__version__",
     "arun_round",
     "connections",
     "discard_quarantined",
+    "explain",
     "export",
     "get_task",
     "list_tasks",
@@ -172,6 +183,7 @@ __all__ = [
     "task_history",
     "update_task_priority",
     "update_task_status",
+    "verify",
 ]
 
 if _core.DEBUG_BUILD:

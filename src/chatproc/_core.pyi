@@ -11,6 +11,7 @@ __all__ = [
     "Round",
     "__version__",
     "connections",
+    "explain",
     "history",
     "judge_time",
     "near",
@@ -24,6 +25,7 @@ __all__ = [
     "task",
     "update_priority",
     "update_status",
+    "verify",
 ]
 
 __version__: Final[str]
@@ -115,6 +117,8 @@ def preview(
     watch: _Watch = None,
 ) -> _Json: ...
 def status(state: str | PathLike[str]) -> _Json: ...
+def verify(state: str | PathLike[str], output: str | PathLike[str], watch: _Watch = None) -> _Json: ...
+def explain(state: str | PathLike[str], key: str, timezone: str) -> _Json | None: ...
 def search(state: str | PathLike[str], query: Mapping[str, Any], timezone: str) -> _Json: ...
 def near(state: str | PathLike[str], new: Mapping[str, Any], timezone: str) -> list[_Json]: ...
 def task(state: str | PathLike[str], id: str, timezone: str) -> _Json: ...

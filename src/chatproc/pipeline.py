@@ -27,6 +27,8 @@ from chatproc.results import (
     TaskEvent,
     TaskPage,
     TaskRevision,
+    Verdict,
+    Way,
 )
 from chatproc.threads import to_end
 
@@ -520,6 +522,66 @@ def status(config: Config) -> Status:
     else:
         found["connections"] = []
     return Status(found)
+
+
+# ── trust ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def verify(config: Config, *, progress: Watch = None) -> Verdict:
+    """Compare the whole store and the exported files with what was written; reads only, asks no one.
+
+    Works beside a round. What it compares, and what it cannot see, is told in docs/verify.md. Without a store
+    there is nothing to look at, and nothing is broken.
+
+    Args:
+        config: From `load_config`.
+        progress: Told how many rows were looked at.
+
+    Returns:
+        What was looked at and what was found; its `exit_code` is that of `chatproc verify`.
+
+    Raises:
+        StoreVersionError: Another version of the program wrote the store.
+        ChatprocError: The state file cannot be opened at all.
+
+    Example:
+        >>> verify(config).breaks  # doctest: +SKIP
+        []
+    """
+    found = _core.verify(config.storage.state, config.storage.output, _rows_seen(progress))
+    return Verdict(**found)
+
+
+def _rows_seen(progress: Watch) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(Progress(stage="verify", done=done, total=total, unit="rows"))
+
+    return tell
+
+
+def explain(config: Config, message_key: str) -> Way:
+    """Tell one message's whole way: where it was read, its segment, its commits, its tasks, its outcome.
+
+    Args:
+        config: From `load_config`.
+        message_key: As the collector names it.
+
+    Raises:
+        ChatprocError: No message has that key.
+
+    Example:
+        >>> explain(config, "qq:10000:999000:7550123").why  # doctest: +SKIP
+        'stand-in read it and found no task: only talk'
+    """
+    way = _core.explain(config.storage.state, message_key, config.rules.timezone)
+    if way is None:
+        raise ChatprocError(
+            f"no message has the key {message_key!r}",
+            where=str(config.storage.state),
+            hint="new batches are read by `chatproc once`; lines that were refused: `chatproc quarantine`",
+        )
+    return Way(way)
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────

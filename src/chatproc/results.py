@@ -21,10 +21,10 @@ class Progress:
     """How far a long work is.
 
     Args:
-        stage: `ingest`, `groups` or `export`.
+        stage: `ingest`, `groups`, `export` or `verify`.
         done: How much is done, in `unit`.
         total: Of how much; `None`: not known.
-        unit: `bytes`, `groups` or `events`.
+        unit: `bytes`, `groups`, `events` or `rows`.
         tokens: Tokens so far; `None`: the endpoint does not tell.
         tasks: Tasks submitted so far.
         price: Money so far in the currency of `agent.prices`; `None`: not known.
@@ -119,6 +119,55 @@ class Status:
 
         `events messages conversations tasks{} outcomes{} forks oversized[] quarantined outbox
         pending_segments last_round connections[]`
+        """
+        return dict(self.document)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the store and the exported files still say what was written."""
+
+    ok: bool
+    """Whether nothing was found."""
+    checked: dict[str, int]
+    """How many were looked at: `messages revisions deliveries conversations segments commits receipts tasks
+    quotes events requests files`."""
+    found: int
+    """How many breaks there are."""
+    breaks: list[Json]
+    """The first thousand of them, each with `kind`, `where` and `explanation`."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: sound; 1: something is not as it was written."""
+        return 0 if self.ok else 1
+
+    def to_dict(self) -> Json:
+        """The verdict as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One message's whole way: see `to_dict` for the shape."""
+
+    document: Json
+
+    @property
+    def outcome(self) -> str:
+        """The word that `status` counts it under."""
+        return str(self.document["outcome"])
+
+    @property
+    def why(self) -> str:
+        """Why it has that outcome, in words."""
+        return str(self.document["why"])
+
+    def to_dict(self) -> Json:
+        """The way as a JSON document.
+
+        `message_key platform account_id conversation{} kind state revision earlier_revisions[] sent_at
+        sender{} text deliveries[] segment{} outcome why commits[] failure{} tasks[]`
         """
         return dict(self.document)
 

@@ -75,6 +75,8 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(judge_time, module)?)?;
     module.add_function(wrap_pyfunction!(round::preview, module)?)?;
     module.add_function(wrap_pyfunction!(store::status, module)?)?;
+    module.add_function(wrap_pyfunction!(store::verify, module)?)?;
+    module.add_function(wrap_pyfunction!(store::explain, module)?)?;
     module.add_function(wrap_pyfunction!(store::search, module)?)?;
     module.add_function(wrap_pyfunction!(store::near, module)?)?;
     module.add_function(wrap_pyfunction!(store::task, module)?)?;

@@ -8,18 +8,54 @@ use chatproc_core::store::near as nearing;
 use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
 use chatproc_core::store::tasks::Request;
-use chatproc_core::store::{Store, quarantine as held, search as searching, tasks};
+use chatproc_core::store::verify as verifying;
+use chatproc_core::store::{Store, explain as explaining, quarantine as held, search as searching, tasks};
 use chatproc_core::zone::Zone;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::errors::{extract, give, raised};
+use crate::round::told;
 
 /// Counts of what the store holds.
 #[pyfunction]
 pub fn status(py: Python<'_>, state: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     let status = py.detach(|| round::status(&state));
     give(py, &raised(py, status)?)
+}
+
+/// Looks at the store and the exported files for what is not as it was written.
+#[pyfunction]
+#[pyo3(signature = (state, output, watch=None))]
+pub fn verify<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    output: PathBuf,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut failure = None;
+    let verdict = py.detach(|| {
+        let mut watch = told(watch.as_ref(), &mut failure);
+        verifying::verify(&state, &output, &mut watch).map_err(|error| error.at(&state))
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => give(py, &raised(py, verdict)?),
+    }
+}
+
+/// A message's way through the store; `None` where no message has that key.
+#[pyfunction]
+pub fn explain<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    key: &str,
+    timezone: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let way = py.detach(|| {
+        explaining::explain(&read(&state)?, key, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+    });
+    raised(py, way)?.map(|way| give(py, &way)).transpose()
 }
 
 /// A page of tasks.

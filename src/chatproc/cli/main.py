@@ -391,6 +391,34 @@ def _connections(voice: Voice) -> None:
     voice.show(schedule.connections(voice.config()).to_dict(), render.connections_blocks)
 
 
+# ── trust ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_command("verify", example="chatproc verify --json")
+def _verify(voice: Voice) -> int:
+    """Compare the store and the exported files with what was written; offline, changes nothing."""
+    from chatproc import pipeline
+
+    with voice.progress() as progress:
+        verdict = pipeline.verify(voice.config(), progress=progress)
+    voice.show(verdict.to_dict(), render.verify_blocks)
+    if not verdict.ok:
+        voice.say("hint: keep the files as they are; a copy of the store from before is the way back")
+    return verdict.exit_code
+
+
+@_command(
+    "explain",
+    example="chatproc explain qq:10000:999000:7550123",
+    options=(click.argument("message_key", metavar="MESSAGE_KEY"),),
+)
+def _explain(voice: Voice, message_key: str) -> None:
+    """Tell one message's whole way: line, segment, commits, tasks, outcome and why."""
+    from chatproc import pipeline
+
+    voice.show(pipeline.explain(voice.config(), message_key).to_dict(), render.explain_blocks)
+
+
 # ── tasks ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

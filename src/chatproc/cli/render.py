@@ -170,6 +170,7 @@ _STYLES = {
     "broken": "bold red",
     "done": "green",
     "conflict": "yellow",
+    "sound": "green",
     "failed": "red",
 }
 
@@ -391,6 +392,66 @@ def _export_facts(export: Mapping[str, Any]) -> list[tuple[str, object]]:
     if export["waiting"] or export["error"]:
         facts.append(("waiting for export", f"{export['waiting']} events: {export['error']}"))
     return facts
+
+
+def verify_blocks(document: Document) -> list[Block]:
+    """What `verify` shows: what was looked at, then each break."""
+    rows = [(found["kind"], found["where"], found["explanation"]) for found in document["breaks"]]
+    more = document["found"] - len(rows)
+    verdict = "sound" if document["ok"] else f"{document['found']} breaks"
+    facts: list[tuple[str, object]] = [("store", verdict), ("looked at", _counts(document["checked"]))]
+    if more:
+        facts.append(("not listed", more))
+    return [Facts(facts), Table(("what", "where", "found"), rows, title="breaks")]
+
+
+def explain_blocks(document: Document) -> list[Block]:
+    """What `explain` shows: the outcome and why, the text, then each step of the way."""
+    place = _place({"platform": document["platform"], **document["conversation"]})
+    sender = document["sender"]["name"] or document["sender"]["id"] or "unknown sender"
+    facts: list[tuple[str, object]] = [
+        ("message", document["message_key"]),
+        ("outcome", document["outcome"]),
+        ("why", document["why"]),
+        ("revision", f"{document['revision']} ({document['state']} {document['kind']})"),
+        *_segment_facts(document["segment"]),
+    ]
+    if document["failure"]:
+        failure = document["failure"]
+        facts.append(("last failure", f"{failure['at']}, attempt {failure['attempts']}: {failure['reason']}"))
+    read = [
+        (line["revision"], line["file"] or "a connection or the quarantine", line["line"])
+        for line in document["deliveries"]
+    ]
+    commits = [
+        (
+            commit["at"],
+            f"round {commit['round']}",
+            commit["group"],
+            commit["model"] if commit["current"] else f"{commit['model']} (other settings)",
+            ", ".join(commit["tasks"]) or commit["no_task_reason"],
+        )
+        for commit in document["commits"]
+    ]
+    tasks = [(task["task_id"], task["status"], task["title"]) for task in document["tasks"]]
+    return [
+        Facts(facts),
+        Prose(f"{document['sent_at']}  {place}  {sender}", document["text"]),
+        Table(("revision", "file", "line"), read, title="read from"),
+        Table(("when", "round", "group", "model", "tasks or why none"), commits, title="commits"),
+        Table(("task", "status", "title"), tasks, title="tasks"),
+    ]
+
+
+def _segment_facts(segment: Mapping[str, Any] | None) -> list[tuple[str, object]]:
+    if segment is None:
+        return [("segment", "none yet")]
+    size = f"{segment['position']} of {segment['messages']} messages, {segment['chars']} characters"
+    return [
+        ("segment", f"{segment['status']}, {segment['continuity']}: {size}"),
+        ("before it", segment["previous"]),
+        ("after it", segment["next"]),
+    ]
 
 
 def tasks_blocks(document: Document) -> list[Block]:

@@ -12,7 +12,7 @@ use rusqlite::{Connection, params_from_iter};
 use crate::chat::{Answer, Chat, verdict};
 use crate::common::world::{Delivery, File, Link, chain, delivery};
 
-/// What by design cannot be seen, as docs/trust.md lists it: where and when something was read, counts that
+/// What by design cannot be seen, as docs/verify.md lists it: where and when something was read, counts that
 /// only delay work, what a refused line was, and what the store tells once and rests nothing on.
 const UNSEEN: [(&str, &[&str]); 11] = [
     ("files", &["*"]),

@@ -2,7 +2,7 @@
 //! compared, everything that can be computed again is.
 //!
 //! Reads only, and works beside a round. Must find nothing on a sound store at any moment, and name every
-//! break by where it is. What by design it cannot see is listed in docs/trust.md.
+//! break by where it is. What by design it cannot see is listed in docs/verify.md.
 
 mod commits;
 mod coverage;
