@@ -94,7 +94,7 @@ def test_without_a_configuration_every_command_stops_with_2_and_the_remedy(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = {"task": ["t_a"], "done": ["t_a"], "reopen": ["t_a"], "cancel": ["t_a"],
-            "priority": ["t_a", "P1"], "import": ["telegram", "x"]}  # fmt: skip
+            "priority": ["t_a", "P1"], "import": ["telegram", "x"], "explain": ["k"]}  # fmt: skip
     file = tmp_path / "none.toml"
     assert run([command, *more.get(command, []), "--config", str(file)]) == 2
     captured = capsys.readouterr()

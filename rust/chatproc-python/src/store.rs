@@ -27,12 +27,12 @@ pub fn status(py: Python<'_>, state: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// Looks at the store and the exported files for what is not as it was written.
 #[pyfunction]
 #[pyo3(signature = (state, output, watch=None))]
-pub fn verify<'py>(
-    py: Python<'py>,
+pub fn verify(
+    py: Python<'_>,
     state: PathBuf,
     output: PathBuf,
     watch: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let mut failure = None;
     let verdict = py.detach(|| {
         let mut watch = told(watch.as_ref(), &mut failure);

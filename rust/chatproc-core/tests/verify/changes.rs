@@ -158,7 +158,7 @@ fn unfound_in(chat: &Chat, table: &str) -> Vec<String> {
             for value in changed((&row[at]).into()) {
                 let sql =
                     format!("UPDATE \"{table}\" SET \"{column}\" = ?1 WHERE {}", condition.join(" AND "));
-                let arguments = |value: &Value, key: &[Value]| [&[value.clone()], key].concat();
+                let arguments = |value: &Value, key: &[Value]| [std::slice::from_ref(value), key].concat();
                 match conn.execute(&sql, params_from_iter(arguments(&value, &key))) {
                     Ok(1) => {}
                     _ => continue, // another row has that value: no byte changes like that
@@ -220,7 +220,7 @@ fn dump(state: &Path) -> rusqlite::Result<String> {
     let mut dump = String::new();
     for table in [&MESSAGES[..], &COMMITS, &TASKS].concat() {
         let mut query = conn.prepare(&format!("SELECT * FROM \"{table}\" NOT INDEXED ORDER BY 1, 2"))?;
-        let columns: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             for (at, column) in columns.iter().enumerate().filter(|(_, column)| !is_unseen(table, column)) {
@@ -267,6 +267,35 @@ fn a_changed_byte_of_the_state_file_is_found_or_changes_nothing_that_matters() {
         }
     }
     assert!(found > 50 && harmless > 0, "{found} found, {harmless} harmless");
+}
+
+#[test]
+fn a_text_index_that_lacks_a_task_or_holds_another_text_is_found() {
+    let chat = everything();
+    let state = chat.project.state();
+    let conn = writer(&state);
+    for (change, back) in [
+        ("DELETE FROM task_search WHERE rowid = 1", None),
+        ("INSERT INTO task_search(rowid, pairs, people) VALUES(900, '000061000062', '')", Some(900)),
+    ] {
+        conn.execute(change, []).unwrap();
+        let found = chat.verdict();
+        assert_eq!(found.breaks.iter().map(|found| found.kind).collect::<Vec<_>>(), ["search"], "{change}");
+        if let Some(row) = back {
+            conn.execute("DELETE FROM task_search WHERE rowid = ?1", [row]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn rows_that_were_written_before_there_were_proofs_are_sound() {
+    let chat = everything();
+    let conn = writer(&chat.project.state());
+    for table in ["messages", "revisions", "commits", "outbox", "requests"] {
+        assert!(conn.execute(&format!("UPDATE {table} SET proof = NULL"), []).unwrap() > 0);
+    }
+    let found = chat.verdict();
+    assert!(found.ok, "{:#?}", found.breaks);
 }
 
 #[test]

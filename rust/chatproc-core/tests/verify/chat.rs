@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chatproc_core::document::{Batch, ConversationRef};
+use chatproc_core::document::{Batch, ConversationRef, TaskRef};
 use chatproc_core::plan::Options;
 use chatproc_core::round::Round;
 use chatproc_core::store::Store;
@@ -88,13 +88,11 @@ impl Chat {
         let tasks = match answer {
             Answer::Failure => return round.fail(group, "the model is away", self.now).unwrap(),
             Answer::Nothing => Vec::new(),
-            Answer::Task => vec![draft(batch, conversation, Value::Null, Value::Null)],
+            Answer::Task => vec![draft(batch, conversation, None)],
             Answer::Update => {
                 let known =
                     batch.tasks.values().find(|task| task.conversations.contains(&conversation.reference));
-                known.map_or_else(Vec::new, |task| {
-                    vec![draft(batch, conversation, json!(task.task_id), json!(task.revision))]
-                })
+                known.map_or_else(Vec::new, |task| vec![draft(batch, conversation, Some(task))])
             }
         };
         let reason = if tasks.is_empty() { json!("only talk") } else { Value::Null };
@@ -158,7 +156,7 @@ pub fn verdict(state: &Path, output: &Path) -> chatproc_core::error::Result<Verd
 }
 
 /// A task that cites every subject message, quotes each, and cites what was read of its files.
-fn draft(batch: &Batch, conversation: &ConversationRef, task_id: Value, seen: Value) -> Value {
+fn draft(batch: &Batch, conversation: &ConversationRef, updated: Option<&TaskRef>) -> Value {
     let cited =
         || conversation.messages.iter().map(|id| &batch.messages[id]).filter(|message| message.subject);
     let sources: Vec<&String> = cited().map(|message| &message.key).collect();
@@ -176,7 +174,7 @@ fn draft(batch: &Batch, conversation: &ConversationRef, task_id: Value, seen: Va
         .map(|unit| json!({"message_key": unit["message_key"], "attachment_id": unit["attachment_id"], "unit": "p1"}))
         .collect();
     json!({
-        "task_id": task_id, "seen_revision": seen, "title": format!("交 {}", sources.len()), "event": "课程报告",
+        "task_id": updated.map(|task| &task.task_id), "seen_revision": updated.map(|task| task.revision), "title": format!("交 {}", sources.len()), "event": "课程报告",
         "priority": "P2", "priority_reason": "有截止时间", "status": "open",
         "time": {"start": null, "due": "2026-07-03T17:00:00+08:00", "original": "周五"},
         "people": [{"name": "王老师", "role": null}], "location": "302", "action_steps": ["写", "交"], "notes": "n",

@@ -5,8 +5,8 @@ use chatproc_core::segment::Grouping;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::chat::{Answer, Chat};
-use crate::common::world::{Delivery, world};
+use crate::chat::{Answer, Chat, verdict};
+use crate::common::world::{Delivery, delivery, world};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -67,6 +67,33 @@ fn check(chat: &Chat) {
     let counts: Vec<i64> = outcomes.values().map(|count| count.as_i64().unwrap()).collect();
     assert!(counts.iter().all(|&count| count >= 0), "{outcomes:?}");
     assert_eq!(Value::from(counts.iter().sum::<i64>()), status["messages"], "{outcomes:?}");
+}
+
+#[test]
+fn nothing_is_broken_at_any_moment_of_a_round_that_is_at_work() {
+    let mut chat = Chat::new(Options { max_groups_per_round: 3, ..Options::default() });
+    let room = |number: usize| Delivery {
+        conversation: format!("room {number}"),
+        ..delivery(&format!("m{number}"), i64::try_from(number).unwrap())
+    };
+    chat.deliver(&(0..30).map(room).collect::<Vec<_>>());
+    let (state, output) = (chat.project.state(), chat.output());
+    let worker = std::thread::spawn(move || {
+        for turn in 0..10 {
+            chat.round(&[Answer::Task, Answer::Nothing, Answer::Failure]);
+            chat.user(turn);
+            chat.export();
+        }
+        chat
+    });
+    let mut looked = 0;
+    while !worker.is_finished() || looked == 0 {
+        let found = verdict(&state, &output).unwrap();
+        assert!(found.ok, "{:#?}", found.breaks);
+        looked += 1;
+    }
+    // The files go with the project, which lives until here.
+    drop(worker.join().unwrap());
 }
 
 proptest! {

@@ -110,7 +110,9 @@ fn strangers(output: &Path, known: &HashSet<String>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in entries {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("todos-") && name.ends_with(".jsonl") && !known.contains(&name) {
+        let is_export =
+            name.starts_with("todos-") && Path::new(&name).extension().is_some_and(|it| it == "jsonl");
+        if is_export && !known.contains(&name) {
             names.push(name);
         }
     }
