@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Findings, differing};
+use crate::claim;
 use crate::error::Result;
 use crate::evidence::{Quote, check_quote};
 use crate::revision::Place;
@@ -231,7 +232,7 @@ fn evidence(conn: &Connection, task: i64, record: &Record) -> Result<Vec<String>
     Ok(found)
 }
 
-/// A task's times can be read, and it does not end before it begins.
+/// A task's times can be read, it does not end before it begins, and they are what its sources mean.
 fn times(record: &Record) -> Vec<String> {
     let Ok(zone) = Zone::named(&record.time.timezone) else {
         return vec![format!("{:?} is no time zone", record.time.timezone)];
@@ -240,6 +241,9 @@ fn times(record: &Record) -> Vec<String> {
     match (read(&record.time.start, Edge::Start), read(&record.time.due, Edge::End)) {
         (Some(Err(error)), _) | (_, Some(Err(error))) => vec![error.to_string()],
         (Some(Ok(start)), Some(Ok(due))) if start > due => vec!["it is due before it starts".to_owned()],
-        _ => Vec::new(),
+        _ => match claim::doubt(record) {
+            Ok(doubt) => doubt.into_iter().collect(),
+            Err(error) => vec![error.to_string()],
+        },
     }
 }
