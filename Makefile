@@ -53,9 +53,8 @@ build: $(VENV)/.ready ## Build the package into .venv.
 wheel: $(VENV)/.ready ## Build the wheel and the source distribution into dist/.
 	$(BIN)/maturin build -q --release --sdist --out dist
 
-bench: build ## Measure; prints the table of benches/README.md.
-	cargo bench -q -p chatproc-core
-	$(BIN)/python benches/rounds.py
+bench: build ## Measure against the goals; BENCH="--generator FILE --baselines FOLDER" adds rows.
+	$(BIN)/python benches/goals.py $(BENCH)
 	$(BIN)/python benches/imports.py
 
 $(VENV)/.ready: pyproject.toml

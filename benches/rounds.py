@@ -2,6 +2,7 @@
 
     python benches/rounds.py --generator ../shared/bench/gen_batch.py --events 100000
     python benches/rounds.py once DATA WORK        # one cold run; its last line is JSON
+    python benches/rounds.py more DATA WORK        # the same on the store that is there
 
 The model is played by one that finds no task: every planned group is committed with an empty answer. With
 `--baselines FOLDER` the scripts `baseline_*.py` there do the same job in turns with it, and the table shows
@@ -26,11 +27,16 @@ EMPTY = {"no_task_reason": "played by the benchmark", "tasks": [], "receipts": [
 
 
 def once(data: Path, work: Path) -> None:
-    """One cold run over `data` with its store in `work`."""
-    from chatproc import _core
-
+    """One cold run over `data` with a new store in `work`."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
+    more(data, work)
+
+
+def more(data: Path, work: Path) -> None:
+    """One run over `data`, on the store in `work` if there is one."""
+    from chatproc import _core
+
     now = time.time_ns() // 1_000_000 + 60_000
     stages: dict[str, dict[str, float]] = {}
 
@@ -70,6 +76,17 @@ def once(data: Path, work: Path) -> None:
     print(json.dumps({"stages": stages, "counts": counts}))
 
 
+def generated(generator: Path, events: int) -> Path:
+    """The folder with so many generated events, and 1,000 more in its folder `delta`."""
+    data = HERE / "data" / str(events)
+    if not (data / "delta").exists():
+        conversations = max(20, min(5000, events // 100))
+        shape = ["--events", str(events), "--conversations", str(conversations), "--files", "4"]
+        command = [sys.executable, str(generator), "--out", str(data), *shape, "--delta-events", "1000"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return data
+
+
 def timed(command: list[str]) -> dict[str, float | str]:
     """Wall and processor seconds, peak memory and last output line of a process."""
     began = time.perf_counter()
@@ -100,8 +117,9 @@ def table(rows: dict[str, list[dict[str, float | str]]]) -> None:
 
 def main() -> None:
     """Generate what is missing, run in turns, print the table."""
-    if sys.argv[1:2] == ["once"]:
-        once(Path(sys.argv[2]), Path(sys.argv[3]))
+    if sys.argv[1:2] in (["once"], ["more"]):
+        run = once if sys.argv[1] == "once" else more
+        run(Path(sys.argv[2]), Path(sys.argv[3]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -114,13 +132,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    data = HERE / "data" / str(options.events)
-    if not (data / "manifest.json").exists():
-        conversations = max(20, min(5000, options.events // 100))
-        shape = ["--events", str(options.events), "--conversations", str(conversations), "--files", "4"]
-        subprocess.run(
-            [sys.executable, options.generator, "--out", data, *shape], check=True, stdout=subprocess.DEVNULL
-        )
+    data = generated(options.generator, options.events)
     with tempfile.TemporaryDirectory(dir=HERE / "data") as work:
         commands = {"chatproc": [sys.executable, __file__, "once", str(data), f"{work}/chatproc"]}
         for engine in options.engines.split(",") if options.baselines else []:
