@@ -2,7 +2,7 @@
 //!
 //! `work read|plan|ingest LINES`; the lines are the same on every machine.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -16,7 +16,7 @@ CORE = ROOT / "rust" / "chatproc-core" / "src"
 
 PURE = {
     "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task",
-    "evidence", "timex", "claim", "likeness",
+    "evidence", "timex", "claim", "likeness", "met",
 }  # fmt: skip
 EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda", "connections"}
 TOUCH_CORE = {"__init__.py", "core.py", "pipeline.py", "errors.py", "schedule.py"}

@@ -12,7 +12,7 @@
 //!
 //! [`round`] holds the store for this line; [`connections`] deliver into it beside.
 //!
-//! Pure modules (`json event revision segment budget plan fingerprint document zone task evidence claim
+//! Pure modules (`json event revision met segment budget plan fingerprint document zone task evidence claim
 //! likeness timex`) know no file and no clock: time is an argument everywhere. The others do the effects
 //! and no thinking.
 
