@@ -229,6 +229,7 @@ def test_every_message_is_counted(battle: Battle) -> None:
     ended = [group["outcome"] for report in battle.reports for group in report["round"]["groups"]]
     assert set(ended) <= ENDS
     assert status["quarantined"] == 0
+    assert battle.project.document("verify")["breaks"] == []
 
 
 def test_what_is_published_is_valid_and_in_its_place(battle: Battle) -> None:
