@@ -66,12 +66,12 @@ if TYPE_CHECKING:
         Verdict,
         Way,
     )
+    from chatproc.running import run_loop
     from chatproc.schedule import (
         RunningLoop,
         connections,
         nudge,
         plan_run,
-        run_loop,
         start_loop,
         sync_connections,
     )
@@ -118,12 +118,12 @@ _HOMES = {
         "Verdict",
         "Way",
     ),
+    "chatproc.running": ("run_loop",),
     "chatproc.schedule": (
         "RunningLoop",
         "connections",
         "nudge",
         "plan_run",
-        "run_loop",
         "start_loop",
         "sync_connections",
     ),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import shlex
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -192,9 +194,8 @@ def _manual() -> Verdict:
 def _after_refusal(policy: Policy, row: Row, now: int) -> Verdict:
     if row["stopped_by"] != policy.mark():
         return Verdict("due", "configuration or credential changed since it was refused", now)
-    what = f"the source refused the credential ({row['error_text']})"
-    hint = f"mend it, or `chatproc sync {policy.name} --force`"
-    return Verdict("stopped", f"{what}: stopped until configuration or credential changes; {hint}", None)
+    why = f"stopped until configuration or credential changes: {row['error_text']}"
+    return Verdict("stopped", f"{why}; {_force(policy)}", None)
 
 
 def _set_back(policy: Policy, row: Row, now: int) -> Verdict:
@@ -219,8 +220,11 @@ def _backing_off(policy: Policy, row: Row, at: int) -> Verdict:
     when, failed = moment(at, policy.zone), _failures(row)
     if row["breaker"] == "closed":
         return Verdict("waiting", f"waits until {when} after {failed}", at, failing=True)
-    hint = f"`chatproc sync {policy.name} --force` tries at once"
-    return Verdict("open", f"not tried before {when} after {failed}; {hint}", at, failing=True)
+    return Verdict("open", f"not tried before {when} after {failed}; {_force(policy)}", at, failing=True)
+
+
+def _force(policy: Policy) -> str:
+    return f"`chatproc sync {shlex.quote(policy.name)} --force` tries at once"
 
 
 def _failures(row: Row) -> str:
@@ -320,9 +324,15 @@ def _after_failure(policy: Policy, row: Row, end: End, now: int, chance: float) 
     if failures > 1 and policy.interval:
         noted["next_due_at"] = now + backoff(policy.interval, failures, chance)
     if end.retry_after is not None:
-        asked = min(max(0, round(end.retry_after * 1000)), DAY)
-        noted["next_due_at"] = max(noted["next_due_at"] or 0, now + asked)
+        noted["next_due_at"] = max(noted["next_due_at"] or 0, now + _asked(end.retry_after))
     return noted
+
+
+def _asked(seconds: object) -> int:
+    """Milliseconds that a source asked to wait, whatever it sent: at most a day."""
+    if not isinstance(seconds, (int, float)) or math.isnan(seconds):
+        return 0
+    return round(min(max(0.0, seconds), DAY / 1000) * 1000)
 
 
 def backoff(interval: int, failures: int, chance: float) -> int:

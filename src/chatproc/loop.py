@@ -45,7 +45,7 @@ _LONGEST_SLEEP = 60.0
 _JUMP = 5.0
 _ELSEWHERE = 10.0
 _TO_TICK = float("inf")
-_LAST_PAGE = 7.0
+_LAST_PAGE = 6.5
 _LAST_EXPORT = 2.0
 
 _log = logging.getLogger(__name__)

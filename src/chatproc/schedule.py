@@ -1,4 +1,4 @@
-"""Connections and the loop for callers: how they stand, one sync now, and `run`, once in a process.
+"""Connections and the loop for callers: how they stand, one sync now, and the loop, once in a process.
 
 It opens the store, puts the loop into a thread of its own and takes it down again; work is done elsewhere.
 """
@@ -12,8 +12,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chatproc import _core, due
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 # A connector may block one or two threads in a source that hangs; commits must still find one.
 _THREADS = 4 * AT_ONCE
-_STOP_WITHIN = 9.5
 _LAST_WORDS = 0.5
 
 _Result = TypeVar("_Result")
@@ -187,8 +185,8 @@ class RunningLoop:
         self.config_file = config.file
         self._config = config
         self._tell = tell
-        self.woken: SimpleQueue[None] = SimpleQueue()
-        """Gets something when it ends, and from who wants it to."""
+        self.over: Future[None] = Future()
+        """Done when it has ended, however it did."""
         self._opened = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -263,7 +261,7 @@ class RunningLoop:
         finally:
             self._ended.set()
             self._opened.set()
-            self.woken.put(None)
+            self.over.set_result(None)
 
     async def _main(self) -> None:
         self._events = asyncio.get_running_loop()
@@ -330,58 +328,6 @@ def nudge(config: Config, connection: str) -> bool:
     return True
 
 
-def run_loop(
-    config_file: str | os.PathLike[str] = DEFAULT_CONFIG, *, tell: Callable[[str], None] | None = None
-) -> LoopReport | None:
-    """Run the loop until SIGTERM or SIGINT, which end it within ten seconds; a second one ends it at once.
-
-    Called in the main thread it takes these two signals over, elsewhere it leaves them alone and `stop` of
-    `start_loop`'s loop ends it.
-
-    Args:
-        config_file: Read again at every tick.
-        tell: Takes one line for each thing that was done, from the loop's thread.
-
-    Returns:
-        What it did; `None` when something in it hangs. Nothing is lost by leaving that behind.
-
-    Raises:
-        ConfigError: The configuration cannot be used.
-        StateLockedError: Another process writes rounds into this store.
-    """
-    loop = start_loop(config_file, tell=tell)
-    tell = tell or (lambda _: None)
-    tell("at work; Ctrl-C or SIGTERM ends it")
-    with _first_signal(loop):
-        loop.woken.get()
-        if loop.is_running:
-            tell("ending with what is in hand; a second signal ends it at once")
-        return loop.wait(_STOP_WITHIN)
-
-
-@contextlib.contextmanager
-def _first_signal(loop: RunningLoop) -> Iterator[None]:
-    """The first signal stops the loop, the second one is the system's."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def end(_number: int, _frame: object) -> None:
-        for number in before:
-            signal.signal(number, signal.SIG_DFL)
-        loop.stop()
-        loop.woken.put(None)
-
-    for number in before:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, usual in before.items():
-            signal.signal(number, usual)
-
-
 def _run_in_loop(main: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
     """As `asyncio.run`, but a thread that hangs in a source does not keep it from returning."""
     threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="chatproc")
@@ -389,12 +335,10 @@ def _run_in_loop(main: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
     events.set_default_executor(threads)
     task = events.create_task(main())
     try:
-        return events.run_until_complete(task)
-    except KeyboardInterrupt:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            events.run_until_complete(task)
-        raise
+        with _cancelled_by_ctrl_c(events, task):
+            return _complete(events, task)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     finally:
         left = asyncio.all_tasks(events)
         for other in left:
@@ -404,3 +348,32 @@ def _run_in_loop(main: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         events.run_until_complete(events.shutdown_asyncgens())
         threads.shutdown(wait=False, cancel_futures=True)
         events.close()
+
+
+def _complete(events: asyncio.AbstractEventLoop, task: asyncio.Task[_Result]) -> _Result:
+    """Until the task is over; what a connector's own tasks raise to end a program ends nothing."""
+    while True:
+        try:
+            return events.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):
+            if task.done():
+                raise
+
+
+@contextlib.contextmanager
+def _cancelled_by_ctrl_c(events: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[None]:
+    """Ctrl-C breaks into no step of a source: the first one cancels, a second one ends the program."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield
+        return
+
+    def cancel(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        events.call_soon_threadsafe(task.cancel)
+
+    signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import threading
 import traceback
@@ -19,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chatproc import due
 from chatproc.connectors import jsonl, toolkit
-from chatproc.connectors.base import BudgetSpentError, Pull, SyncError
+from chatproc.connectors.base import FAULTS, BudgetSpentError, Pull, SyncError
 from chatproc.credentials import read_secret
 from chatproc.errors import ChatprocError, CredentialError
 from chatproc.holder import is_gone
+from chatproc.pages import cursor_of, lines_of
 from chatproc.threads import to_end
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ def policy_of(config: Config, connection: ConnectionConfig) -> Policy:
 
 
 def _mark(config: Config, connection: ConnectionConfig) -> str:
+    settings = connection.model_dump(mode="json")
     try:
-        secret = read_secret(config, connection)
-    except CredentialError:
-        secret = None
-    return due.mark_of(connection.model_dump(mode="json"), secret)
+        return due.mark_of(settings, read_secret(config, connection))
+    except CredentialError as error:
+        # A secret that is there now but cannot be used is a change, too.
+        return due.mark_of({**settings, "unusable": str(error)}, None)
 
 
 def without_the_dead(row: Row) -> Row:
@@ -180,6 +181,10 @@ class _StoreError(Exception):
     """The store refused: no fault of the source."""
 
 
+class _EscapeError(Exception):
+    """A connector raised what would end the whole program; its cause says what."""
+
+
 class _Run:
     """A leased run; also the budget that its connector asks."""
 
@@ -190,6 +195,7 @@ class _Run:
         self.row = taken
         self.names = (connection.toolkit, connection.id, taken["run"])
         self.cursor: Cursor = taken["cursor"] or {}
+        self.last_lines: list[bytes] = []
         self.page_limit: int | None = taken["page_limit"]
         self.asked: int | None = None
         self.day = due.day_of(setting.now(), self.policy.zone)
@@ -241,18 +247,21 @@ class _Run:
         stop = asyncio.create_task(self.setting.stopping.wait())
         try:
             await asyncio.wait({pull, stop}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
-            if not pull.done():
-                pull.cancel()
-                await asyncio.wait({pull}, timeout=_GRACE)
-            return self._end(pull, stopped=stop.done())
+            if pull.done():
+                return self._end(pull)
+            pull.cancel()
+            await asyncio.wait({pull}, timeout=_GRACE)
+            if not pull.done() or pull.cancelled():
+                return self._cut_off(ended=pull.done(), stopped=stop.done())
+            return self._end(pull)
         finally:
             pull.cancel()
             stop.cancel()
 
-    def _end(self, pull: asyncio.Task[None], *, stopped: bool) -> due.End:
-        """What became of a pull that is over, or was told to be."""
-        if not pull.done() or pull.cancelled():
-            return self._cut_off(ended=pull.done(), stopped=stopped)
+    def _end(self, pull: asyncio.Task[None]) -> due.End:
+        """What became of a pull that ended by itself."""
+        if pull.cancelled():
+            return self._failed("bug", "CancelledError in the connector, which nobody cancelled")
         error = pull.exception()
         if error is None:
             return self._over("done", more=self.more)
@@ -274,11 +283,14 @@ class _Run:
 
     def _fault(self, error: BaseException) -> due.End:
         if isinstance(error, SyncError):
-            return self._failed(error.fault, str(error), retry_after=error.retry_after)
+            fault = error.fault if error.fault in FAULTS else "bug"
+            return self._failed(fault, _told(error), retry_after=error.retry_after)
         if isinstance(error, CredentialError):
-            return self._failed("auth", str(error))
+            return self._failed("auth", _told(error))
         if isinstance(error, _StoreError):
             return self._failed("bug", f"the store refused: {error.__cause__}", ours=True)
+        if isinstance(error, _EscapeError) and error.__cause__ is not None:
+            error = error.__cause__
         # Its own words may hold a message or a secret: the class and the place are enough.
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
@@ -314,6 +326,8 @@ class _Run:
         while True:
             try:
                 await self._pages()
+            except (SystemExit, KeyboardInterrupt) as error:
+                raise _EscapeError from error
             except SyncError as error:
                 if error.fault != "too_large" or self.asked is None or self.asked <= 1:
                     raise
@@ -344,18 +358,20 @@ class _Run:
                 await close()
 
     async def _store_page(self, page: Page) -> None:
-        if page.more and not page.events and page.cursor == self.cursor:
+        lines, cursor = lines_of(page), cursor_of(page)
+        if page.more and cursor == self.cursor and lines == self.last_lines:
             raise SyncError("the source goes round in a circle: a page with nothing new", fault="bad_data")
-        lines = [_line(event) for event in page.events]
         day = due.day_of(self.setting.now(), self.policy.zone)
-        arguments = (self.setting.holder, lines, page.cursor, page.more, day)
+        arguments = (self.setting.holder, lines, cursor, page.more, day)
         stored = await self._ask(self.setting.store.page, *self.names, *arguments)
         for name in _COUNTS:
             self.counts[name] += stored[name]
         self.day, self.items_used = day, stored["items_used"]
-        self.cursor = page.cursor
+        self.cursor, self.last_lines = cursor, lines
         self.more = page.more
         self.pages += 1
+        if page.more and self.items_used >= self.policy.daily_items:
+            raise BudgetSpentError
 
     async def _ingest(self) -> None:
         """Let the core read the batches of a collector."""
@@ -415,8 +431,6 @@ class _Run:
         return self.asked
 
 
-def _line(event: dict[str, Any] | bytes) -> bytes:
-    """An event as a line of a batch; what is no text becomes no UTF-8, which the core refuses as such."""
-    if isinstance(event, bytes):
-        return event
-    return json.dumps(event, ensure_ascii=False).encode("utf-8", "surrogatepass")
+def _told(error: ChatprocError) -> str:
+    """An error in one line, with what mends it."""
+    return f"{error}; {error.hint}" if error.hint else str(error)

@@ -349,12 +349,14 @@ def _run(voice: Voice, *, dry_run: bool) -> int:
 
     The configuration is read again at every tick. A second signal ends it at once; neither loses anything.
     """
-    from chatproc import schedule
+    from chatproc.running import run_loop
 
     if dry_run:
-        voice.show(schedule.plan_run(voice.config()), render.plan_blocks)
+        from chatproc.schedule import plan_run
+
+        voice.show(plan_run(voice.config()), render.plan_blocks)
         return 0
-    report = schedule.run_loop(voice.config_file, tell=voice.say)
+    report = run_loop(voice.config_file, tell=voice.say)
     if report is None:
         voice.say("something hangs and is left behind; nothing is lost by that")
         _flush_or_leave()

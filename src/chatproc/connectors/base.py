@@ -7,7 +7,7 @@ committed together. A page that fails moves no cursor, so a connector may be ask
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from chatproc.errors import ChatprocError
 
@@ -23,6 +23,9 @@ Cursor: TypeAlias = dict[str, Any]
 """A connector's own place in its source; any JSON object. Empty before the first sync."""
 
 FaultClass: TypeAlias = Literal["auth", "rate", "network", "server", "too_large", "bad_data", "bug"]
+
+FAULTS: frozenset[str] = frozenset(get_args(FaultClass))
+"""Their names."""
 
 
 @dataclass(frozen=True, slots=True)
