@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import threading
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from chatproc.schedule import RunningLoop
 
 _STOP_WITHIN = 9.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_RINGS = {b"\0", *(bytes([number]) for number in _SIGNALS)}
 
 
 def run_loop(
@@ -41,13 +43,12 @@ def run_loop(
         ConfigError: The configuration cannot be used.
         StateLockedError: Another process writes rounds into this store.
     """
-    woken: SimpleQueue[None] = SimpleQueue()
-    with _first_signal(woken):
+    with contextlib.closing(_Bell()) as bell, _first_signal(bell):
         loop = _started(config_file, tell)
         if tell is not None:
             tell("at work; Ctrl-C or SIGTERM ends it")
-        loop.over.add_done_callback(lambda _: woken.put(None))
-        woken.get()
+        loop.over.add_done_callback(lambda _: bell.ring())
+        bell.wait()
         if loop.is_running:
             loop.stop()
             if tell is not None:
@@ -62,23 +63,48 @@ def _started(config_file: str | os.PathLike[str] | None, tell: Callable[[str], N
     return start_loop(config_file or DEFAULT_CONFIG, tell=tell)
 
 
+class _Bell:
+    """Rung by a signal or by another thread.
+
+    A signal that comes just before a lock is waited for does not end that wait. A socket is waited for
+    instead: Python writes there in the moment of the signal.
+    """
+
+    def __init__(self) -> None:
+        self._ear, self.rope = socket.socketpair()
+        self.rope.setblocking(False)
+
+    def ring(self) -> None:
+        with contextlib.suppress(OSError):  # nobody waits any more
+            self.rope.send(b"\0")
+
+    def wait(self) -> None:
+        while self._ear.recv(1) not in _RINGS:
+            pass
+
+    def close(self) -> None:
+        self._ear.close()
+        self.rope.close()
+
+
 @contextlib.contextmanager
-def _first_signal(woken: SimpleQueue[None]) -> Iterator[None]:
-    """The first signal wakes, the second one is the system's."""
+def _first_signal(bell: _Bell) -> Iterator[None]:
+    """The first signal rings, the second one is the system's."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
 
-    def wake(_number: int, _frame: object) -> None:
+    def step_aside(_number: int, _frame: object) -> None:
         for number in before:
             signal.signal(number, signal.SIG_DFL)
-        woken.put(None)
 
+    rope = signal.set_wakeup_fd(bell.rope.fileno(), warn_on_full_buffer=False)
     for number in before:
-        signal.signal(number, wake)
+        signal.signal(number, step_aside)
     try:
         yield
     finally:
         for number, usual in before.items():
             signal.signal(number, usual)
+        signal.set_wakeup_fd(rope)

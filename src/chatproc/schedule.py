@@ -368,12 +368,16 @@ def _cancelled_by_ctrl_c(events: asyncio.AbstractEventLoop, task: asyncio.Task[A
         yield
         return
 
-    def cancel(_number: int, _frame: object) -> None:
+    def step_aside(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        events.call_soon_threadsafe(task.cancel)
 
-    signal.signal(signal.SIGINT, cancel)
+    with contextlib.suppress(NotImplementedError):  # not on Windows
+        # The loop wakes and cancels; the handler itself runs also while a source blocks the loop.
+        events.add_signal_handler(signal.SIGINT, task.cancel)
+        signal.signal(signal.SIGINT, step_aside)
     try:
         yield
     finally:
+        with contextlib.suppress(NotImplementedError):
+            events.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, usual)
