@@ -1,4 +1,4 @@
-"""What `check` looks at: configuration, rules, inputs, permissions, tools, and model servers on loopback.
+"""What `check` looks at: configuration, rules, inputs, permissions, tools, secrets, model servers on loopback.
 
 It reads and asks, and changes nothing; the only network it touches is this machine's own loopback.
 """
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from chatproc.agent import weights
 from chatproc.config import is_loopback, not_configured_error
-from chatproc.credentials import read_api_key
+from chatproc.credentials import read_api_key, read_secret
 from chatproc.errors import ChatprocError, CredentialError
 from chatproc.rules import read_rules
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from chatproc.config import Config
+    from chatproc.config import Config, ConnectionConfig
 
 _SECONDS_A_SERVER = 0.3
 _MOST_MODELS = 50
@@ -121,6 +121,7 @@ def check_project(config: Config) -> list[Finding]:
     ]
     if config.agent.is_configured:
         findings.append(_credential(config))
+    findings += [_connection(config, connection) for connection in config.connections if connection.enabled]
     findings += _dotenv(config.root / ".env")
     return findings
 
@@ -236,6 +237,20 @@ def _credential(config: Config) -> Finding:
     except CredentialError as error:
         return _broken("key", error)
     return Finding("key", "ok", "none wanted" if key is None else "found")
+
+
+def _connection(config: Config, connection: ConnectionConfig) -> Finding:
+    """Whether a sync could begin; no source is asked."""
+    name = f"{connection.toolkit}/{connection.id}"
+    try:
+        secret = read_secret(config, connection)
+    except CredentialError as error:
+        return _broken("connections", error)
+    if secret is None and connection.wants_secret:
+        hint = 'write secret_file = "secrets/NAME.txt" below it, and the password or token into that file'
+        text = f"{name} has neither secret_file nor secret_env"
+        return Finding("connections", "broken", text, hint, CredentialError.exit_code)
+    return Finding("connections", "ok", name if secret is None else f"{name}, secret found")
 
 
 def _dotenv(file: Path) -> Iterator[Finding]:

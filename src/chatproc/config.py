@@ -16,7 +16,7 @@ import tomllib
 import zoneinfo
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -60,10 +60,16 @@ def _optional_from_root(value: object, info: ValidationInfo) -> object:
     return None if value in ("", None) else _from_root(value, info)
 
 
+_CLASS = re.compile(r"\[(?:!.|[^!])[^]]*\]", re.DOTALL)
+_NO_GLOB = re.compile(r"\[|\*\*\*|[^/]\*\*|\*\*[^/]")
+
+
 def _glob_from_root(value: object, info: ValidationInfo) -> object:
     """A glob made absolute; a `[` in the root's own name matches itself."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("a path or glob in quotes")
+    if _NO_GLOB.search(_CLASS.sub("x", value)):
+        raise ValueError("a glob in which `**` stands alone between slashes and each `[` has its `]`")
     pattern = os.path.expanduser(value)  # noqa: PTH111 - a glob is not a path yet
     return pattern if Path(pattern).is_absolute() else str(Path(glob.escape(str(_root(info)))) / pattern)
 
@@ -406,6 +412,9 @@ class ConnectionConfig(_Section):
     secret_env: _VariableName = ""
     secret_file: _OptionalPath = None
 
+    wants_secret: ClassVar[bool] = False
+    """Whether it cannot be synced without one."""
+
 
 class JsonlConnection(ConnectionConfig):
     """Batches of an outside collector."""
@@ -416,6 +425,8 @@ class JsonlConnection(ConnectionConfig):
 
 class ImapConnection(ConnectionConfig):
     """Mail folders."""
+
+    wants_secret = True
 
     toolkit: Literal["imap"]
     host: _Text
@@ -437,6 +448,8 @@ class ImapConnection(ConnectionConfig):
 
 class MatrixConnection(ConnectionConfig):
     """Matrix rooms."""
+
+    wants_secret = True
 
     toolkit: Literal["matrix"]
     homeserver: _Endpoint
@@ -534,6 +547,12 @@ def _connection(entry: object, info: ValidationInfo) -> object:
         raise ValidationError.from_exception_data(name, faults) from None
 
 
+def _tables(value: object) -> object:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError("tables, each under a line [[connections]]: two brackets")  # noqa: TRY004 - as above
+    return tuple(value)
+
+
 _Connection = Annotated[ConnectionConfig, PlainValidator(_connection)]
 
 
@@ -548,7 +567,7 @@ class _Document(_Section):
     processing: ProcessingConfig
     attachments: AttachmentsConfig
     schedule: ScheduleConfig
-    connections: _Listed[_Connection]
+    connections: Annotated[tuple[_Connection, ...], BeforeValidator(_tables)]
 
     @model_validator(mode="after")
     def _distinct_connections(self) -> _Document:
@@ -648,7 +667,7 @@ def _read_tables(file: Path) -> dict[str, object]:
         raise ConfigError(f"the configuration is not TOML: {error}", where=str(file)) from None
 
 
-_NOT_SHOWN = {"api_key_env", "api_key_file", "secret_env", "secret_file", "extra_body"}
+_NOT_SHOWN = {"connections", "api_key_env", "api_key_file", "secret_env", "secret_file", "extra_body"}
 
 
 def _config_error(error: ValidationError, file: Path) -> ConfigError:

@@ -95,6 +95,7 @@ class Loop:
         self._chance = chance
         self._tell = tell
         self._time = asyncio.get_running_loop().time
+        self._opened = _file_of(config)
         self._refused: str | None = None
         self._tick = _Tick()
         self._next_due: int | None = None
@@ -160,11 +161,22 @@ class Loop:
             self._held_until.clear()
             self.counts["ticks"] += 1
         try:
+            self._check_store()
             await self._start_due()
         except (ChatprocError, OSError) as error:
             self._fault("connections", error)
         if ticked:
             self.want_round()
+
+    def _check_store(self) -> None:
+        """A store that was deleted is still open, and would swallow work that nobody finds again."""
+        if _file_of(self.config) != self._opened:
+            self._next_due = None
+            raise ChatprocError(
+                "the store was removed or replaced while `run` is at work: nothing is done",
+                where=str(self.config.storage.state),
+                hint="restart `chatproc run`",
+            )
 
     async def _sleep(self) -> None:
         """Until a tick, a connection that comes due, a nudge, a file, a clock that jumps, or the end."""
@@ -322,6 +334,7 @@ class Loop:
 
     async def _round(self) -> bool:
         """One round; whether another one has something to do and this one got on well."""
+        self._check_store()
         config = self.config
         settle = round(config.schedule.settle_seconds * 1000)
         quiet_before = self._now() - settle if settle else None
@@ -353,7 +366,17 @@ class Loop:
     def _fault(what: str, error: BaseException) -> None:
         """An error with its class; unforeseen ones without their words, which may hold anything."""
         if isinstance(error, (ChatprocError, OSError)):
-            _log.warning("%s: %s: %s", what, type(error).__name__, error)
+            hint = getattr(error, "hint", None)
+            _log.warning("%s: %s: %s%s", what, type(error).__name__, error, f"; {hint}" if hint else "")
         else:
             _log.warning("%s: %s; this is a fault of chatproc", what, type(error).__name__)
             _log.debug("%s", what, exc_info=error)
+
+
+def _file_of(config: Config) -> tuple[int, int] | None:
+    """What tells the store's file from a later one of its name."""
+    try:
+        status = config.storage.state.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -6,6 +6,7 @@ A cursor is read again at every look at a connection: one that cannot be read ba
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from chatproc.connectors.base import Page, SyncError
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chatproc.connectors.base import Cursor
+
+MOST_EVENTS = 10_000
+"""Events of a page; a run can only stop between two of them."""
 
 LARGEST_CURSOR = 4 * 1024 * 1024
 """Bytes of its JSON."""
@@ -35,7 +39,10 @@ def lines_of(page: Page) -> list[bytes]:
     """
     if not isinstance(page, Page) or not isinstance(page.more, bool):
         raise _bug("gave something that is no page")
-    return [_line(event) for event in page.events]
+    lines = [_line(event) for event in islice(page.events, MOST_EVENTS + 1)]
+    if len(lines) > MOST_EVENTS:
+        raise _bug(f"gave more than {MOST_EVENTS} events in one page")
+    return lines
 
 
 def cursor_of(page: Page) -> Cursor:

@@ -215,19 +215,21 @@ class SyncReport:
     """What a sync of one or more connections did."""
 
     connections: list[Json]
-    """`toolkit id outcome (done, paused, failed, stopped, running, skipped) why error{} read written repeats
+    """`toolkit id outcome (done, paused, failed, stopped, running, skipped) why error{class text} read written repeats
     quarantined requests more_pending next_due_at`."""
 
     @property
     def exit_code(self) -> int:
-        """0: done; 5: a credential was refused; 1: all failed; 3: some did; 4: another process is at one."""
-        outcomes = [entry["outcome"] for entry in self.connections]
-        classes = {entry["error"]["class"] for entry in self.connections if entry["error"] is not None}
-        if "auth" in classes:
+        """0: done; 5: a credential was refused; 1: all failed; 3: some did; 4: another process is at one.
+
+        What was skipped because it failed before counts as failed.
+        """
+        errors = [entry["error"] for entry in self.connections if entry["error"] is not None]
+        if any(error["class"] == "auth" for error in errors):
             return _NO_CREDENTIAL
-        if "failed" in outcomes:
-            return 1 if set(outcomes) == {"failed"} else _PART_DONE
-        if "running" in outcomes:
+        if errors:
+            return 1 if len(errors) == len(self.connections) else _PART_DONE
+        if any(entry["outcome"] == "running" for entry in self.connections):
             return _HELD
         refused = any(entry["quarantined"] for entry in self.connections)
         return _PART_DONE if refused else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import signal
 import threading
@@ -39,6 +40,7 @@ _THREADS = 4 * AT_ONCE
 _LAST_WORDS = 0.5
 
 _Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
 
 
 def _now() -> int:
@@ -169,7 +171,9 @@ async def _sync_one(
     policy = policy_of(setting.config, connection)
     verdict = due.decide(policy, row, setting.now())
     if verdict.state != "running" and not verdict.allows("sync", force=force):
-        return report_of(connection, "skipped", why=verdict.why)
+        failed = row is not None and verdict.state in {"stopped", "open"}
+        error = {"class": row["error_class"], "text": row["error_text"]} if failed else None
+        return report_of(connection, "skipped", why=verdict.why, error=error)
     async with room:
         return await sync_connection(setting, connection, "sync", row)
 
@@ -263,12 +267,19 @@ class RunningLoop:
             self._opened.set()
             self.over.set_result(None)
 
+    def _say(self, line: str) -> None:
+        """Whoever listens may be gone; that ends nothing."""
+        try:
+            self._tell(line)
+        except Exception as error:  # noqa: BLE001 - the caller's
+            _log.debug("nobody took %r: %s", line, type(error).__name__)
+
     async def _main(self) -> None:
         self._events = asyncio.get_running_loop()
         with Writer(self._config) as writer:
             store = _core.Connections(self._config.storage.state, _now())
             try:
-                self._loop = Loop(self._config, writer, store, now=_now, chance=_chance, tell=self._tell)
+                self._loop = Loop(self._config, writer, store, now=_now, chance=_chance, tell=self._say)
                 self._opened.set()
                 await self._loop.run()
             finally:

@@ -15,7 +15,7 @@ import threading
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 import click
 
@@ -101,10 +101,17 @@ class Voice:
         log.setLevel({0: level, 1: logging.INFO}.get(self.verbose, logging.DEBUG))
 
     def _write(self, level: str, text: str) -> None:
+        """Talk that nobody can hear, on a closed pipe or a full disk, ends no work."""
         if self.log_format == "json":
-            sys.stderr.write(render.json_text({"level": level, "text": text}) + "\n")
+            line = render.json_text({"level": level, "text": text})
         else:
-            sys.stderr.write(render.one_line(text if level == "info" else f"{level}: {text}") + "\n")
+            line = render.one_line(text if level == "info" else f"{level}: {text}")
+        try:
+            sys.stderr.write(f"{line}\n")
+        except BrokenPipeError:
+            _leave(sys.stderr)
+        except OSError:
+            return
 
 
 class _LogTalk(logging.Handler):
@@ -136,7 +143,7 @@ def _guarded(voice: Voice, body: Callable[[], int | None]) -> int:
         code = body() or 0
         sys.stdout.flush()
     except BrokenPipeError:
-        _leave_stdout()
+        _leave(sys.stdout)
         return 1
     except KeyboardInterrupt:
         voice.say("interrupted: what was committed stays, the rest is pending")
@@ -156,12 +163,12 @@ def _flush_or_leave() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _leave_stdout()
+        _leave(sys.stdout)
 
 
-def _leave_stdout() -> None:
-    """The reader of stdout went away: keep the interpreter from complaining when it flushes at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _leave(stream: TextIO) -> None:
+    """The reader of a stream went away: keep the interpreter from complaining when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -354,7 +361,9 @@ def _run(voice: Voice, *, dry_run: bool) -> int:
     if dry_run:
         from chatproc.schedule import plan_run
 
-        voice.show(plan_run(voice.config()), render.plan_blocks)
+        plan = plan_run(voice.config())
+        _say_if_none(voice, plan["connections"])
+        voice.show(plan, render.plan_blocks)
         return 0
     report = run_loop(voice.config_file, tell=voice.say)
     if report is None:
@@ -381,6 +390,7 @@ def _sync(voice: Voice, connection: str | None, *, force: bool) -> int:
     from chatproc import schedule
 
     report = schedule.sync_connections(voice.config(), connection, force=force)
+    _say_if_none(voice, report.connections)
     voice.show(report.to_dict(), render.sync_blocks)
     return report.exit_code
 
@@ -390,7 +400,14 @@ def _connections(voice: Voice) -> None:
     """Show how each connection stands: why it is not synced now, and when it will be."""
     from chatproc import schedule
 
-    voice.show(schedule.connections(voice.config()).to_dict(), render.connections_blocks)
+    states = schedule.connections(voice.config())
+    _say_if_none(voice, states.connections)
+    voice.show(states.to_dict(), render.connections_blocks)
+
+
+def _say_if_none(voice: Voice, entries: Sequence[object]) -> None:
+    if not entries:
+        voice.say("no connection is configured: a source is a table [[connections]] in the configuration")
 
 
 # ── trust ──────────────────────────────────────────────────────────────────────────────────────────────

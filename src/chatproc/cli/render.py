@@ -326,8 +326,9 @@ def sync_blocks(document: Document) -> list[Block]:
 
 
 def _reason_of(entry: Mapping[str, Any]) -> str:
-    error = entry["error"]
-    return f"{error['class']}: {error['text']}" if error is not None else entry["why"] or ""
+    if entry["outcome"] == "failed":
+        return f"{entry['error']['class']}: {entry['error']['text']}"
+    return entry["why"] or ""
 
 
 def preview_blocks(document: Document) -> list[Block]:
