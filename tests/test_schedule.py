@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from chatproc.config import load_config
 from chatproc.connectors.base import Page, SyncError
 from chatproc.due import DAY, HOUR, day_of
 from chatproc.loop import Loop
+from chatproc.pages import DEEPEST_CURSOR, LARGEST_CURSOR, MOST_EVENTS
 from chatproc.pipeline import Writer, reading
 from chatproc.schedule import connections
 from chatproc.sync import DEADLINE, Setting, sync_connection
@@ -146,6 +148,13 @@ class Source:
             found = [message(self.name, number) for number in range(at, end)]
             at, more = end, end < self.length(ask.now())
             yield Page(events=found, cursor={"at": at}, more=more)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    cursor: dict[str, Any] = {}
+    for _ in range(depth - 1):
+        cursor = {"in": cursor}
+    return cursor
 
 
 def gaps(times: list[int]) -> list[int]:
@@ -450,20 +459,70 @@ def test_a_run_whose_time_is_up_goes_on_at_the_next_tick_from_its_place(project:
     assert rows(project)["a"]["written"] >= 60
 
 
-def test_a_page_that_leads_nowhere_ends_the_run(project: Project) -> None:
+@pytest.mark.parametrize("events", [(), [message("a", 0)]])
+def test_a_page_that_leads_nowhere_ends_the_run(project: Project, events: Any) -> None:  # noqa: ANN401
     asked = 0
 
     async def circle(_: Pull) -> AsyncIterator[Page]:
         nonlocal asked
         while True:
             asked += 1
-            yield Page(events=(), cursor={}, more=True)
+            yield Page(events=events, cursor={}, more=True)
 
     SOURCES["a"] = circle
     project.connect(*hourly("a"))
     play(project, sleeping(60))
-    assert asked == 1
+    assert asked == 1 + len(events)
     assert rows(project)["a"]["error_class"] == "bad_data"
+
+
+def test_a_source_that_asks_for_no_budget_ends_at_the_days_items_all_the_same(project: Project) -> None:
+    async def endless(_: Pull) -> AsyncIterator[Page]:
+        number = 0
+        while True:
+            number += 1
+            yield Page(events=[message("a", number)], cursor={"at": number}, more=True)
+
+    SOURCES["a"] = endless
+    project.connect(*hourly("a", daily_items=20))
+    play(project, sleeping(60))
+    state = rows(project)["a"]
+    assert (state["written"], state["last_run"]["outcome"], state["more_pending"]) == (20, "paused", True)
+
+
+@pytest.mark.parametrize(
+    "fault", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()]
+)
+def test_what_would_end_the_program_ends_a_run_of_its_connection(
+    project: Project, fault: BaseException
+) -> None:
+    good = Source("good")
+
+    async def broken(_: Pull) -> AsyncIterator[Page]:
+        raise fault
+        yield
+
+    SOURCES["a"] = broken
+    project.connect(*hourly("a", "good"))
+    play(project, sleeping(2 * 3600))
+    state = rows(project)["a"]
+    assert (state["error_class"], state["failures_in_row"]) == ("bug", 2)
+    assert state["error_text"].startswith(f"{type(fault).__name__} in the connector")
+    assert len(good.began) >= 2
+
+
+@pytest.mark.parametrize("asked", [float("nan"), float("inf"), -1, 1e300, "soon"])
+def test_whatever_wait_a_source_asks_for_the_run_is_on_record(project: Project, asked: Any) -> None:  # noqa: ANN401
+    async def busy(_: Pull) -> AsyncIterator[Page]:
+        raise SyncError("busy", fault="rate", retry_after=asked)
+        yield
+
+    SOURCES["a"] = busy
+    project.connect(*hourly("a"))
+    play(project, sleeping(60))
+    state = rows(project)["a"]
+    assert (state["error_class"], state["lease"]) == ("rate", None)
+    assert BEGIN < state["next_due_at"] <= BEGIN + DAY + HOUR
 
 
 def test_a_fault_in_a_connector_is_its_own_and_its_words_are_not_repeated(
@@ -494,8 +553,17 @@ def test_a_fault_in_a_connector_is_its_own_and_its_words_are_not_repeated(
         Page(events=[{"text": {1, 2}}], cursor={"at": 1}),  # type: ignore[dict-item]
         Page(events=[], cursor=3),  # type: ignore[arg-type]
         Page(events=["text"], cursor={}),  # type: ignore[list-item]
+        Page(events=[message("a", 0)] * (MOST_EVENTS + 1), cursor={"at": 1}),
+        Page(events=[message("a", 0)], cursor={"at": float("nan")}),
+        Page(events=[message("a", 0)], cursor={"at": 2**64}),
+        Page(events=[message("a", 0)], cursor={"at": "\ud800"}),
+        Page(events=[message("a", 0)], cursor={"at": "x" * LARGEST_CURSOR}),
+        Page(events=[message("a", 0)], cursor=nested(DEEPEST_CURSOR + 1)),
+        Page(events=[message("a", 0)], cursor=nested(100_000)),
+        Page(events=[message("a", 0)], cursor={"at": 1}, more="yes"),  # type: ignore[arg-type]
         None,
     ],
+    ids=lambda page: type(page).__name__,
 )
 def test_what_is_no_page_moves_no_cursor_and_ends_nothing(project: Project, page: Any) -> None:  # noqa: ANN401
     async def wrong(_: Pull) -> AsyncIterator[Page]:
@@ -506,7 +574,45 @@ def test_what_is_no_page_moves_no_cursor_and_ends_nothing(project: Project, page
     play(project, sleeping(60))
     state = rows(project)["a"]
     assert (state["cursor"], state["written"]) == ({}, 0)
-    assert state["last_run"]["outcome"] in {"failed", "done"}
+    assert (state["error_class"], state["failures_in_row"]) == ("bug", 1)
+
+
+def test_the_deepest_cursor_that_is_taken_can_be_read_again(project: Project) -> None:
+    async def deep(_: Pull) -> AsyncIterator[Page]:
+        yield Page(events=(), cursor=nested(DEEPEST_CURSOR))
+
+    SOURCES["a"] = deep
+    project.connect(*hourly("a"))
+    play(project, sleeping(60))
+    assert rows(project)["a"]["cursor"] == nested(DEEPEST_CURSOR)
+
+
+def test_what_mends_a_fault_is_shown_with_it(project: Project) -> None:
+    async def refused(_: Pull) -> AsyncIterator[Page]:
+        raise SyncError("refused", fault="auth", where="example.org", hint="make a new token")
+        yield
+
+    SOURCES["a"] = refused
+    project.connect(*hourly("a"))
+    play(project, sleeping(60))
+    (entry,) = connections(load_config(file_of(project))).connections
+    assert entry["last_error"]["text"] == "refused (example.org); make a new token"
+    assert "make a new token" in entry["why"]
+
+
+def test_a_store_that_is_deleted_swallows_nothing(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    source = Source("a", behind=1)
+    project.connect(*hourly("a"))
+
+    async def act(_loop: Loop, _events: VirtualLoop) -> None:
+        await asyncio.sleep(60)
+        shutil.rmtree(project.state.parent)
+        await asyncio.sleep(2 * 3600)
+
+    play(project, act)
+    assert len(source.began) == 1
+    assert "the store was removed or replaced while `run` is at work" in caplog.text
+    assert "restart `chatproc run`" in caplog.text
 
 
 def test_stopped_in_mid_page_nothing_is_lost_and_the_run_is_on_record(project: Project) -> None:

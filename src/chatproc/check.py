@@ -1,4 +1,4 @@
-"""What `check` looks at: configuration, rules, inputs, permissions, tools, secrets, model servers on loopback.
+"""What `check` looks at: configuration, rules, inputs, permissions, tools, secrets, servers on loopback.
 
 It reads and asks, and changes nothing; the only network it touches is this machine's own loopback.
 """
@@ -247,7 +247,7 @@ def _connection(config: Config, connection: ConnectionConfig) -> Finding:
     except CredentialError as error:
         return _broken("connections", error)
     if secret is None and connection.wants_secret:
-        hint = 'write secret_file = "secrets/NAME.txt" below it, and the password or token into that file'
+        hint = 'write secret_file = "secrets/NAME.txt" into the entry, the password or token into that file'
         text = f"{name} has neither secret_file nor secret_env"
         return Finding("connections", "broken", text, hint, CredentialError.exit_code)
     return Finding("connections", "ok", name if secret is None else f"{name}, secret found")

@@ -215,8 +215,8 @@ class SyncReport:
     """What a sync of one or more connections did."""
 
     connections: list[Json]
-    """`toolkit id outcome (done, paused, failed, stopped, running, skipped) why error{class text} read written repeats
-    quarantined requests more_pending next_due_at`."""
+    """`toolkit id outcome (done, paused, failed, stopped, running, skipped) why error{class text} read
+    written repeats quarantined requests more_pending next_due_at`."""
 
     @property
     def exit_code(self) -> int:

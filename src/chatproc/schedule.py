@@ -171,8 +171,9 @@ async def _sync_one(
     policy = policy_of(setting.config, connection)
     verdict = due.decide(policy, row, setting.now())
     if verdict.state != "running" and not verdict.allows("sync", force=force):
-        failed = row is not None and verdict.state in {"stopped", "open"}
-        error = {"class": row["error_class"], "text": row["error_text"]} if failed else None
+        error = None
+        if row is not None and verdict.state in {"stopped", "open"}:
+            error = {"class": row["error_class"], "text": row["error_text"]}
         return report_of(connection, "skipped", why=verdict.why, error=error)
     async with room:
         return await sync_connection(setting, connection, "sync", row)
