@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import re
 import tomllib
@@ -12,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatproc import _core
 from chatproc import config as config_module
 from chatproc.cli.main import _DEFAULT_CONFIG
 from chatproc.config import Config, is_loopback, load_config, not_configured_error, require_model
 from chatproc.connectors import BUILT_IN, toolkit
 from chatproc.errors import ConfigError
+from chatproc.pipeline import reading
 
 ROOT = Path(__file__).parent.parent
 JSONL = '[[connections]]\ntoolkit = "jsonl"\nid = "a"\npaths = ["x"]\n'
@@ -110,6 +113,30 @@ def test_globs_count_from_the_root_and_brackets_of_the_root_match_themselves(tmp
 
 
 @pytest.mark.parametrize(
+    ("glob", "counts"),
+    [
+        ("**", True), ("a/**/b", True), ("**/*.jsonl", True), ("[]]", True), ("[[]", True), ("[!]]", True),
+        ("***", False), ("a**", False), ("**a", False), ("[x]**", False), ("[]", False), ("[!]", False),
+        ("[!a]*", True), ("[a", False), ("a]", True),
+    ],
+)  # fmt: skip
+def test_a_glob_is_taken_where_the_core_takes_it(tmp_path: Path, glob: str, counts: bool) -> None:  # noqa: FBT001
+    if counts:
+        load(tmp_path, f"[input]\npaths = ['{glob}']")
+    else:
+        assert "must be a glob" in refusal(tmp_path, f"[input]\npaths = ['{glob}']").what
+    config = load(tmp_path, "")
+    paths = (f"{tmp_path}/{glob}",)
+    unchecked = config.model_copy(update={"input": config.input.model_copy(update={"paths": paths})})
+    core = _core.Connections(tmp_path / "state.db", 1)
+    run = core.lease("jsonl", "a", "me", "sync", 1, 60_000)["run"]
+    wanted = {**reading(unchecked), "paths": list(paths), "now": 1}
+    with contextlib.nullcontext() if counts else pytest.raises(ConfigError, match="is no pattern"):
+        core.ingest("jsonl", "a", run, "me", wanted)
+    core.close()
+
+
+@pytest.mark.parametrize(
     ("text", "table", "key", "nearest"),
     [
         ('[agent]\nmodle = "x"', "[agent]", "modle", "model"),
@@ -169,7 +196,10 @@ def test_a_key_of_another_table_is_told_where_it_belongs(tmp_path: Path) -> None
         ("[schedule]\nsettle_seconds = -1", "settle_seconds", "-1", "at least 0"),
         ("[attachments]\nmax_image_px = 9999999999999999", "max_image_px", "9999999999999999", "at most"),
         ("input = 3", "input", "3", "a table"),
-        ("connections = 3", "connections", "3", "a list"),
+        ("connections = 3", "connections", "(not shown)", "[[connections]]: two brackets"),
+        ('[connections]\npassword = "x"', "connections", "(not shown)", "[[connections]]: two brackets"),
+        ('[input]\npaths = ["a/**b"]', "paths[0]", "'a/**b'", "stands alone between slashes"),
+        (JSONL.replace('"x"', '"a/[x.jsonl"'), "paths[0]", "'a/[x.jsonl'", "each `[` has its `]`"),
         ('[[connections]]\ntoolkit = "telex"\nid = "a"', "toolkit", "'telex'", "jsonl, imap"),
         ('[[connections]]\ntoolkit = 3\nid = "a"', "toolkit", "3", "jsonl, imap"),
         ("connections = [3]", "connections[0]", "3", "a table"),

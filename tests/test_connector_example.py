@@ -73,7 +73,7 @@ def test_a_refused_token_stops_it_until_the_token_changes(project: Project, serv
     assert sync(project, code=5)["error"]["class"] == "auth"
     project.environment["NEWS_TOKEN"] = "wrong"  # noqa: S105
     assert sync(project, code=5)["error"]["class"] == "auth"
-    refused = sync(project)
+    refused = sync(project, code=5)
     assert refused["outcome"] == "skipped"
     assert "stopped until configuration or credential changes" in refused["why"]
     asked = len(server.requests)

@@ -74,6 +74,12 @@ class Loop:
                 return line
         raise AssertionError(f"it ended without saying {begin!r}")
 
+    def deaf(self) -> None:
+        """Whoever reads stderr goes away."""
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        self._process.stderr = None
+
     def end(self, number: int = signal.SIGTERM) -> tuple[int, float]:
         """Send a signal; the exit code and how long it took."""
         begin = time.monotonic()
@@ -179,6 +185,57 @@ def test_a_second_signal_ends_it_at_once(project: Project, tmp_path: Path) -> No
         loop.heard("pulls")
         code, seconds = loop.end()
         assert (code, seconds < 10) == (0, True)
+
+
+def run_in_python(project: Project, code: str) -> subprocess.CompletedProcess[str]:
+    """`run_loop` as a program of its own that first does something else."""
+    config = str(project.root / "config" / "processor.toml")
+    command = [sys.executable, "-c", code, config]
+    return subprocess.run(
+        command, env=project._environment(), capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+
+
+def test_a_signal_that_comes_before_the_loop_is_at_work_ends_it_with_0(project: Project) -> None:
+    ended = run_in_python(
+        project,
+        "import os, signal, sys\n"
+        "from chatproc import running\n"
+        "start = running._started\n"
+        "def started(*given):\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return start(*given)\n"
+        "running._started = started\n"
+        "assert running.run_loop(sys.argv[1]) is not None\n",
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_signal_that_another_thread_gets_ends_it_all_the_same(project: Project) -> None:
+    """The system may hand it to any thread, while the first one waits."""
+    ended = run_in_python(
+        project,
+        "import signal, sys, threading\n"
+        "from chatproc import run_loop\n"
+        "def tell(line):\n"
+        "    print(line)\n"
+        "    if line.startswith('lines/news: done'):\n"
+        "        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)\n"
+        "assert run_loop(sys.argv[1], tell=tell).written == 30\n",
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "ending with what is in hand" in ended.stdout
+
+
+def test_when_nobody_listens_any_more_it_works_on_and_ends_as_usual(
+    project: Project, server: LinesServer
+) -> None:
+    with Loop(project) as loop:
+        loop.heard("at work")
+        loop.deaf()
+        server.wait_for(1)
+        assert loop.end()[0] == 0
+    finish(project, server)
 
 
 # ── two processes ────────────────────────────────────────────────────────────────────────────────────
@@ -341,6 +398,57 @@ def test_a_connection_is_named_by_toolkit_and_id_or_by_an_id_that_is_its_own(
     assert project.document("sync", "b")["connections"][0]["outcome"] == "done"
     assert "more than one connection has the id 'a'" in project.call("sync", "a", code=2).err
     assert "there are: lines/a, jsonl/a, jsonl/b" in project.call("sync", "c", code=2).err
+
+
+def test_without_a_connection_it_is_said_how_one_is_made(project: Project) -> None:
+    project.connect()
+    for command in (["sync"], ["connections"], ["run", "--dry-run"]):
+        assert "a source is a table [[connections]]" in project.call(*command).err
+
+
+def test_a_check_says_which_secret_is_missing_before_a_sync_does(
+    project: Project, server: LinesServer
+) -> None:
+    secret = project.root / "secrets" / "news.txt"
+    keys = {"id": "news", "url": server.url, "secret_file": str(secret)}
+    mail = {"id": "mail", "host": "localhost", "user": "wang"}
+    project.connect(("lines", keys), ("imap", mail), ("imap", {**mail, "id": "off", "enabled": False}))
+    found = {entry["text"]: entry for entry in checked(project, code=5)}
+    assert len(found) == 2
+    missing = f"no secret found for lines/news (looked at {secret} (not there))"
+    assert found[missing]["hint"].startswith(f"write the secret into {secret}")
+    assert "secret_file" in found["imap/mail has neither secret_file nor secret_env"]["hint"]
+    secret.parent.mkdir(exist_ok=True)
+    secret.touch(0o600)
+    secret.write_text("token")
+    project.connect(lines=keys)
+    assert [(entry["state"], entry["text"]) for entry in checked(project)] == [
+        ("ok", "lines/news, secret found")
+    ]
+    assert server.requests == []
+
+
+def checked(project: Project, code: int = 0) -> list[dict[str, Any]]:
+    found = project.document("check", code=code)["findings"]
+    return [entry for entry in found if entry["topic"] == "connections"]
+
+
+def test_a_secret_that_is_there_but_cannot_be_used_is_told_as_that(
+    project: Project, server: LinesServer
+) -> None:
+    secret = project.root / "token.txt"
+    project.connect(lines={"id": "my news", "url": server.url, "secret_file": str(secret)})
+    (first,) = project.document("sync", code=5)["connections"]
+    assert "not there" in first["error"]["text"]
+    (again,) = project.document("sync", code=5)["connections"]
+    assert again["outcome"] == "skipped"
+    assert "`chatproc sync 'lines/my news' --force`" in again["why"]
+    secret.write_text("token")
+    secret.chmod(0o644)
+    (opened,) = project.document("sync", code=5)["connections"]
+    assert opened["error"]["text"].endswith(f"chmod 600 {secret}")
+    secret.chmod(0o600)
+    assert project.document("sync")["connections"][0]["outcome"] == "done"
 
 
 def test_importing_the_package_stays_fast_and_loads_no_watcher() -> None:
