@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from chatproc.core import plan_events
 from chatproc.errors import ConfigError
 from chatproc.importers import FORMATS, import_chats
-from chatproc.importers.base import Conversation, Message, Occurrences, message_key
+from chatproc.importers.base import Conversation, Message
+from chatproc.importers.keys import Occurrences, message_key
 from chatproc.importers.pieces import loads, pieces, scalars
 
 SAMPLES = Path(__file__).parent / "samples"

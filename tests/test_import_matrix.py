@@ -10,7 +10,8 @@ import pytest
 
 from chatproc.core import plan_events
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Message, Origin, declared_attachment, event_document
+from chatproc.importers.base import Conversation, Message, Origin, declared_attachment
+from chatproc.importers.events import event_document
 from chatproc.importers.matrix import matrix_key, room_message
 from tests.json_exports import SAMPLES, Imported, attachment, fields, read, reasons
 

@@ -19,8 +19,10 @@ from chatproc.connectors.base import Page, SyncError, Toolkit
 from chatproc.connectors.pullpages import Spot, answer_of
 from chatproc.connectors.web import Web
 from chatproc.connectors.windows import Window
-from chatproc.importers.base import Conversation, Occurrences, Origin, declared_attachment, event_document
+from chatproc.importers.base import Conversation, Origin, declared_attachment
 from chatproc.importers.chatlab import chatlab_conversation, chatlab_message
+from chatproc.importers.events import event_document
+from chatproc.importers.keys import Occurrences
 from chatproc.importers.values import identity, members, milliseconds, objects, string
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from chatproc.config import ChatlogConnection
 from chatproc.connectors.base import Page, SyncError, Toolkit
 from chatproc.connectors.web import AnswerError, Web
 from chatproc.connectors.windows import Window
-from chatproc.importers.base import Message, Origin, declared_attachment, event_document
+from chatproc.importers.base import Message, Origin, declared_attachment
+from chatproc.importers.events import event_document
 from chatproc.importers.values import identity, members, objects, string, whole
 from chatproc.importers.wechat import chatlog_message
 

@@ -209,7 +209,7 @@ def _groups(uids: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
 
 def _reader(ask: Pull, config: ImapConnection) -> Callable[[str, Mail], bytes]:
     """What makes the event line of a mail in a folder."""
-    from chatproc.importers.base import event_document
+    from chatproc.importers.events import event_document
     from chatproc.importers.mail import attachment_store, mail_message
 
     account, zone = config.account_id or config.user, ZoneInfo(ask.timezone)

@@ -17,7 +17,9 @@ from chatproc.config import OnebotConnection
 from chatproc.connectors.base import Page, SyncError, Toolkit
 from chatproc.connectors.segments import said_in
 from chatproc.connectors.web import Web
-from chatproc.importers.base import Conversation, Message, event_document, message_key
+from chatproc.importers.base import Conversation, Message
+from chatproc.importers.events import event_document
+from chatproc.importers.keys import message_key
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chatproc.importers.base import Message, Origin, declared_attachment, event_document, global_key
+from chatproc.importers.base import Message, Origin, declared_attachment
+from chatproc.importers.events import event_document
+from chatproc.importers.keys import global_key
 from chatproc.importers.matrix import PLATFORM, matrix_key, room_message
 from chatproc.importers.values import exact_milliseconds, identity, members, objects, string
 

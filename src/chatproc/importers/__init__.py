@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import ImportReport, Reading, write_batch
+from chatproc.importers.base import Reading
+from chatproc.importers.batch import write_batch
 from chatproc.importers.chatlab import CHATLAB
 from chatproc.importers.discord import DISCORD
 from chatproc.importers.feishu import FEISHU
@@ -22,6 +23,7 @@ from chatproc.importers.mailboxes import EML, MBOX
 from chatproc.importers.matrix import MATRIX
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
+from chatproc.importers.report import ImportReport
 from chatproc.importers.slack import SLACK
 from chatproc.importers.telegram import TELEGRAM
 from chatproc.importers.wechat import CHATLOG, WEFLOW

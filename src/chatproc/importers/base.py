@@ -1,42 +1,29 @@
-"""What all importers share: one message as understood from an export, its keys, its event, the batch file.
+"""What all importers share: one message as understood from an export, and the reading of exports.
 
-An importer is a small module that finds its exports under a path and turns each into `Message`s; everything
-else happens here. Never opens a chat program's database, never guesses one message into another, and never
-leaves a half-written batch behind.
+An importer is a small module that finds its exports under a path and turns each into `Message`s. Their keys
+are made in `keys`, their events in `events`, the batch in `batch`. Never opens a chat program's database and
+never guesses one message into another.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import tempfile
-import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.importers.pieces import CHUNK_BYTES, as_utf8, lines, loads, pieces
+from chatproc.importers.report import ImportReport, Notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
+    from pathlib import Path
     from zoneinfo import ZoneInfo
 
     from chatproc.importers.pieces import Piece, Readable
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
-
-SCHEMA = "chatproc.event/1"
-MAX_KEY_CHARS = 512
-SHOWN_CHARS = 200
-# Milliseconds: what begins here has a year of five digits in some zone, and the core refuses it.
-END_OF_TIME = 253_402_207_200_000
-MAX_SOURCE_DEPTH = 24
-# Equal messages of one second stand close together; this bounds the memory for a file of any size.
-REMEMBERED_FINGERPRINTS = 200_000
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,46 +128,6 @@ class Format:
     recognizes: Callable[[Path], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import did.
-
-    Attributes:
-        files: The batch files written.
-        messages: Events written, edits, recalls and system messages among them.
-        edits: Messages whose text is a later revision.
-        recalls: Messages that were withdrawn.
-        attachments_present: Attachments found in the export.
-        attachments_missing: Attachments that the export names but does not hold.
-        not_understood: Parts that gave no or not their whole message, each with file, line, text and reason.
-        repaired: Known damage that was mended, in the same form.
-        timezone_assumed: At least one time had no zone and was read in the zone of `timezone`.
-    """
-
-    files: tuple[str, ...] = ()
-    messages: int = 0
-    edits: int = 0
-    recalls: int = 0
-    attachments_present: int = 0
-    attachments_missing: int = 0
-    not_understood: tuple[dict[str, Any], ...] = ()
-    repaired: tuple[dict[str, Any], ...] = ()
-    timezone_assumed: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The document of `chatproc import --json`."""
-        return {
-            "files": list(self.files),
-            "messages": self.messages,
-            "edits": self.edits,
-            "recalls": self.recalls,
-            "attachments": {"present": self.attachments_present, "missing": self.attachments_missing},
-            "not_understood": list(self.not_understood),
-            "repaired": list(self.repaired),
-            "timezone_assumed": self.timezone_assumed,
-        }
-
-
 class Reading:
     """The settings of an import and what it noticed so far; one object for all files of one call."""
 
@@ -209,8 +156,8 @@ class Reading:
         self.recalls = 0
         self.attachments_present = 0
         self.attachments_missing = 0
-        self.not_understood: list[dict[str, Any]] = []
-        self.repaired: list[dict[str, Any]] = []
+        self._not_understood = Notes()
+        self._repaired = Notes()
         self.timezone_assumed = False
         self._digests: dict[Path, str] = {}
         self._name = ""
@@ -231,11 +178,11 @@ class Reading:
 
     def not_understand(self, file: str, line: int, text: str | bytes | dict[str, Any], reason: str) -> None:
         """List a part of an export that gave no or not its whole message: its text, or its object."""
-        self.not_understood.append(_note(file, line, text, reason))
+        self._not_understood.add(file, line, text, reason)
 
     def repair(self, file: str, line: int, text: str | bytes, reason: str) -> None:
         """List a part of an export that was damaged in a known way and was mended."""
-        self.repaired.append(_note(file, line, text, reason))
+        self._repaired.add(file, line, text, reason)
 
     def object_of(self, piece: Piece, file: str) -> dict[str, Any] | None:
         """The object in a piece; `None`, and listed, when it is damaged or no object."""
@@ -359,8 +306,8 @@ class Reading:
             recalls=self.recalls,
             attachments_present=self.attachments_present,
             attachments_missing=self.attachments_missing,
-            not_understood=tuple(self.not_understood),
-            repaired=tuple(self.repaired),
+            not_understood=self._not_understood.all(),
+            repaired=self._repaired.all(),
             timezone_assumed=self.timezone_assumed,
         )
 
@@ -372,7 +319,7 @@ class Reading:
 
     def _digest(self, path: Path) -> str:
         if path not in self._digests:
-            self._digests[path] = _sha256_of(path)
+            self._digests[path] = sha256_of(path)
         return self._digests[path]
 
 
@@ -397,73 +344,6 @@ def declared_attachment(  # noqa: PLR0913 - one named field each, those of `Read
     }
 
 
-class Occurrences:
-    """Numbers equal messages of a format without ids, so that two of one second stay two."""
-
-    def __init__(self) -> None:
-        """Start with no message seen."""
-        self._seen: dict[bytes, int] = {}
-
-    def go_on_after(self, keys: Iterable[str]) -> None:
-        """Count on from keys that were given before, as those of the second in which a page was cut."""
-        for key in keys:
-            stem, _, number = key.rpartition(".")
-            self._seen[_sha256_of_key(stem)[:16]] = int(number)
-
-    def key(self, message: Message) -> str:
-        """The key of a message that has no id of its own.
-
-        Made of what every export of the message shows: conversation, time, sender, kind, text, attachments.
-        """
-        fields = [
-            message.sent_at,
-            message.sender_id or message.sender_name,
-            message.kind,
-            unicodedata.normalize("NFC", message.text),
-            [attachment["name"] for attachment in message.attachments],
-        ]
-        fingerprint = hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:32]
-        key = message_key(message.conversation, f"~{fingerprint}")
-        digest = _sha256_of_key(key)[:16]
-        number = self._seen.pop(digest, 0) + 1
-        self._seen[digest] = number
-        if len(self._seen) > REMEMBERED_FINGERPRINTS:
-            del self._seen[next(iter(self._seen))]
-        return f"{key}.{number}"
-
-
-def message_key(conversation: Conversation, message_id: str) -> str:
-    """The key of a message through all its revisions, from the platform's own id within its conversation.
-
-    Example:
-        >>> message_key(Conversation("qq", "10000", "999000", None, "group"), "7550123")
-        'qq:10000:999000:7550123'
-    """
-    return _joined_key(conversation.platform, conversation.account, conversation.id, message_id)
-
-
-def global_key(platform: str, message_id: str) -> str:
-    """The key of a message whose id is unique on its whole platform, whoever collects it from wherever.
-
-    Example:
-        >>> global_key("discord", "1519337717564051496")
-        'discord:1519337717564051496'
-    """
-    return _joined_key(platform, message_id)
-
-
-def _joined_key(*parts: str) -> str:
-    key = ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts)
-    if len(key) > MAX_KEY_CHARS - 16:
-        return f"{parts[0]}:{_sha256_of_key(key).hex()}"
-    return key
-
-
-def _sha256_of_key(key: str) -> bytes:
-    # A conversation's title may hold half of a surrogate pair.
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-
-
 def beginning(file: Path) -> bytes:
     """The first bytes of a file in UTF-8, enough to tell its format; none of what is no readable file."""
     try:
@@ -471,135 +351,6 @@ def beginning(file: Path) -> bytes:
             return as_utf8(opened).read(CHUNK_BYTES)
     except OSError:
         return b""
-
-
-def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Path:
-    """Write the events of one export as one batch file, whole or not at all.
-
-    The name holds the first 12 characters of the source's SHA-256: the same export overwrites itself.
-
-    Raises:
-        OSError: A file cannot be read or written.
-    """
-    reading.begin(source)
-    path = out / f"{form.name}-{_source_digest(source, reading)[:12]}.jsonl"
-    out.mkdir(parents=True, exist_ok=True)
-    # A temporary file of tempfile is readable by its owner alone, and so is what it becomes.
-    descriptor, temporary = tempfile.mkstemp(dir=out, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.writelines(
-                event_line(message, form, reading)
-                for message in form.read(source, reading)
-                if _has_time(message, reading)
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(out)
-    reading.files.append(str(path))
-    return path
-
-
-def _has_time(message: Message, reading: Reading) -> bool:
-    if 0 <= message.sent_at < END_OF_TIME:
-        return True
-    reading.not_understand(message.file, message.line, message.text, "a time outside the years 1970 to 9999")
-    return False
-
-
-def event_line(message: Message, form: Format, reading: Reading) -> bytes:
-    """One line of a batch: the message as a `chatproc.event/1`, counted in the report."""
-    reading.messages += 1
-    reading.edits += message.state == "edited"
-    reading.recalls += message.state == "recalled"
-    document, whole = event_document(message, f"import/{form.name}")
-    if not whole:
-        reading.repair(message.file, message.line, message.text, "half of a surrogate pair")
-    return f"{document}\n".encode()
-
-
-def event_document(message: Message, module: str) -> tuple[str, bool]:
-    """The `chatproc.event/1` of a message as JSON, and whether all of its text could be kept.
-
-    Halves of surrogate pairs are no text and become U+FFFD. The `event_id` is that of the document, so
-    nothing may be added to it.
-    """
-    body = _event(message, module)
-    document = _COMPACT.encode(body)
-    whole = True
-    try:
-        document.encode()
-    except UnicodeEncodeError:
-        whole = False
-        document = _COMPACT.encode(_without_surrogates(body))
-    # Of two deliveries that differ only in their link the one with the larger id wins: a proven neighbour
-    # must win over an export that merely begins here, and what reaches further back over what does not.
-    link = "1" if message.reach is None else f"0g{message.reach:016}"
-    prefix = link if message.predecessor else "0"
-    event_id = prefix + hashlib.sha256(document.encode()).hexdigest()
-    return f'{{"schema":"{SCHEMA}","event_id":"{event_id}",{document[1:]}', whole
-
-
-def _event(message: Message, module: str) -> dict[str, Any]:
-    conversation = message.conversation
-    event: dict[str, Any] = {
-        "message_key": message.key,
-        "revision": message.revision,
-        "state": message.state,
-        "kind": message.kind,
-        "platform": conversation.platform,
-        "account_id": conversation.account,
-        "conversation": {"id": conversation.id, "name": conversation.name, "type": conversation.type},
-        "message_id": message.message_id,
-        "sent_at": message.sent_at // 1000 if message.sent_at % 1000 == 0 else message.sent_at / 1000,
-        "sender": {"id": message.sender_id, "name": message.sender_name, "role": message.role},
-        "text": message.text,
-        "mentions": message.mentions,
-        "reply_to": message.reply_to,
-        "attachments": message.attachments,
-    }
-    if message.index is not None:
-        # Without a proven neighbour the predecessor is left out: null would say that this is the first.
-        link = {"predecessor": message.predecessor} if message.predecessor else {}
-        event["sequence"] = {"index": message.index, **link}
-    place = {"file": message.file, "line": message.line} if message.file else {}
-    event["source"] = {"module": module, **place, **_storable(message.source, 0)}
-    return event
-
-
-def _storable(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
-    """Foreign values for an event's provenance: what no event may bear (infinite, deep) as its words."""
-    if isinstance(value, (dict, list)):
-        if depth > MAX_SOURCE_DEPTH:
-            return str(value)[:SHOWN_CHARS]
-        if isinstance(value, list):
-            return [_storable(item, depth + 1) for item in value]
-        return {name: _storable(item, depth + 1) for name, item in value.items()}
-    bounded = not isinstance(value, (int, float)) or abs(value) < 1 << 63
-    return value if bounded else str(value)
-
-
-def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return value
-
-
-def _note(file: str, line: int, text: str | bytes | dict[str, Any], reason: str) -> dict[str, Any]:
-    if isinstance(text, bytes):
-        text = text[: 4 * SHOWN_CHARS].decode("utf-8", "replace")
-    shown: str = _without_surrogates(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
-    if len(shown) > SHOWN_CHARS:
-        shown = shown[:SHOWN_CHARS] + "…"
-    return {"file": file, "line": line, "text": shown, "reason": reason}
 
 
 def _file_inside(root: Path, places: Iterable[str]) -> Path | None:
@@ -615,16 +366,8 @@ def _file_inside(root: Path, places: Iterable[str]) -> Path | None:
     return None
 
 
-def _source_digest(source: Source, reading: Reading) -> str:
-    """SHA-256 of the one file, or of the sorted relative paths with the hashes of the files."""
-    digests = {path: _sha256_of(path, reading.tick) for path in source.files}
-    if len(digests) == 1:
-        return next(iter(digests.values()))
-    listed = sorted((path.relative_to(source.root).as_posix(), digest) for path, digest in digests.items())
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-
-
-def _sha256_of(path: Path, tick: Callable[[int], None] | None = None) -> str:
+def sha256_of(path: Path, tick: Callable[[int], None] | None = None) -> str:
+    """The SHA-256 of a file in hexadecimal; `tick` is told of bytes read."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -632,14 +375,3 @@ def _sha256_of(path: Path, tick: Callable[[int], None] | None = None) -> str:
             if tick is not None:
                 tick(len(chunk))
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a power cut; systems without folder descriptors do so by themselves."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

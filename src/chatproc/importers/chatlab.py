@@ -10,15 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import (
-    Conversation,
-    Format,
-    Message,
-    Occurrences,
-    Source,
-    beginning,
-    message_key,
-)
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.keys import Occurrences, message_key
 from chatproc.importers.pieces import Piece, glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import identity, members, milliseconds, objects, string, whole

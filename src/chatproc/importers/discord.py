@@ -11,14 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import (
-    Conversation,
-    Format,
-    Message,
-    Source,
-    beginning,
-    global_key,
-)
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.keys import global_key
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import LARGEST_EXACT, identity, members, objects, string, whole

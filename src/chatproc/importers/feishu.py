@@ -9,15 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import (
-    Conversation,
-    Format,
-    Message,
-    Source,
-    beginning,
-    global_key,
-)
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning
 from chatproc.importers.feishu_text import Body, body_of
+from chatproc.importers.keys import global_key
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import LARGEST_EXACT, identity, members, milliseconds, objects, string

@@ -9,9 +9,11 @@ import re
 from typing import TYPE_CHECKING
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import REMEMBERED_FINGERPRINTS, SHOWN_CHARS, Format, Message, Source
+from chatproc.importers.base import Format, Message, Source
+from chatproc.importers.keys import REMEMBERED_FINGERPRINTS
 from chatproc.importers.mail import attachment_store, mail_message, milliseconds
 from chatproc.importers.pieces import CHUNK_BYTES
+from chatproc.importers.report import SHOWN_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

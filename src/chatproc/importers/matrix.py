@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import (
-    Conversation,
-    Format,
-    Message,
-    Source,
-    beginning,
-    global_key,
-)
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.keys import global_key
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.values import (

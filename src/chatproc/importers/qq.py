@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, beginning, message_key
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.keys import message_key
 from chatproc.importers.pieces import MAX_PIECE_BYTES, Piece, loads
 
 if TYPE_CHECKING:

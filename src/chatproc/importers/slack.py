@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
 from chatproc.importers.archive import Folder, opened_archive
-from chatproc.importers.base import Conversation, Format, Message, Source, message_key
+from chatproc.importers.base import Conversation, Format, Message, Source
+from chatproc.importers.keys import message_key
 from chatproc.importers.sequence import Neighbours
 from chatproc.importers.slack_text import attachment_text, block_text, mentions, plain_text
 from chatproc.importers.values import LARGEST_EXACT, identity, members, objects, string, whole

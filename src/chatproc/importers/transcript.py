@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Occurrences, Source
+from chatproc.importers.base import Source
+from chatproc.importers.keys import Occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Callable

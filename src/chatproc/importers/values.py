@@ -76,3 +76,14 @@ def milliseconds(value: object) -> int | None:
 def exact_milliseconds(value: object) -> int | None:
     """Milliseconds since 1970 where a format always writes them."""
     return whole(value, _LAST_TIME)
+
+
+def without_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with U+FFFD for each half of a surrogate pair, which is no text."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    return value

@@ -14,7 +14,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, message_key
+from chatproc.importers.base import Conversation, Format, Message
+from chatproc.importers.keys import message_key
 from chatproc.importers.lines import first_lines, read_lines
 from chatproc.importers.moments import day_of, second_of_day
 from chatproc.importers.transcript import MAX_MESSAGE_CHARS, Stretch, find_files, recognizes_in
