@@ -19,7 +19,7 @@ from chatproc.importers.chatlab import CHATLAB
 from chatproc.importers.discord import DISCORD
 from chatproc.importers.feishu import FEISHU
 from chatproc.importers.line import LINE
-from chatproc.importers.mailboxes import EML, MBOX
+from chatproc.importers.mailboxes import ATTACHMENTS, EML, MBOX
 from chatproc.importers.matrix import MATRIX
 from chatproc.importers.qq import QCE
 from chatproc.importers.qq_txt import QQ_TXT
@@ -145,7 +145,7 @@ def _search(path: Path) -> Iterator[tuple[Format, Path]]:
         yield forms[0], path
     elif path.is_dir():
         for inner in sorted(path.iterdir()):
-            if not inner.name.startswith(".") and not inner.is_symlink():
+            if not inner.name.startswith(".") and inner.name != ATTACHMENTS and not inner.is_symlink():
                 yield from _search(inner)
     elif forms:
         names = ", ".join(form.name for form in forms)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from chatproc.importers.base import Reading
 
+# The folder beside the batches for files that mails bring: no mailbox, whatever lies in it.
+ATTACHMENTS = "mail-attachments"
 # No server takes a larger one; what claims to be is a mailbox whose borders are lost.
 MAX_MAIL_BYTES = 64 << 20
 _HEAD_BYTES = 8 << 10
@@ -155,7 +157,7 @@ class _Mailbox:
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source = source
         self.reading = reading
-        folder = reading.out / "mail-attachments" if reading.out is not None else None
+        folder = reading.out / ATTACHMENTS if reading.out is not None else None
         self.save = attachment_store(folder, reading.archive_root) if folder is not None else None
         self.met: dict[tuple[int, int], int] = {}
 
@@ -226,11 +228,10 @@ def _read_eml(source: Source, reading: Reading) -> Iterator[Message]:
 def _find_mbox(path: Path) -> list[Source]:
     if path.is_file() and _is_mbox(path):
         return [Source(path.name, path.parent, (path,))]
-    inside = sorted(path.rglob("*")) if path.is_dir() else []
     found = [
         Source(file.relative_to(path).as_posix(), file.parent, (file,))
-        for file in inside
-        if file.is_file() and _is_mbox(file)
+        for file in _files_below(path, "*")
+        if _is_mbox(file)
     ]
     if not found:
         raise ConfigError(
@@ -244,7 +245,7 @@ def _find_mbox(path: Path) -> list[Source]:
 def _find_eml(path: Path) -> list[Source]:
     if path.is_file():
         return [Source(path.name, path.parent, (path,))]
-    files = _maildir(path) or sorted(file for file in path.rglob("*.eml") if file.is_file())
+    files = _maildir(path) or _files_below(path, "*.eml")
     if not files:
         raise ConfigError(
             "no mails here: looked for *.eml and for a Maildir",
@@ -252,6 +253,13 @@ def _find_eml(path: Path) -> list[Source]:
             hint="for a mailbox in one file: chatproc import mbox",
         )
     return [Source(path.resolve().name, path, tuple(files))]
+
+
+def _files_below(path: Path, pattern: str) -> list[Path]:
+    found = path.rglob(pattern) if path.is_dir() else ()
+    return sorted(
+        file for file in found if file.is_file() and ATTACHMENTS not in file.relative_to(path).parts[:-1]
+    )
 
 
 def _maildir(path: Path) -> list[Path]:

@@ -302,7 +302,7 @@ class _Chat:
         return [self._attachment(number, member, value) for number, member in enumerate(named, 1)]
 
     def _attachment(self, number: int, member: str, value: dict[str, Any]) -> dict[str, Any]:
-        path: str = value[member]
+        path: str = value[member].replace("\\", "/")
         excluded = "(File " in path and path.endswith(")")
         name = _text_or_none(value.get("file_name")) if member == "file" else None
         if name is None and member == "file" and "media_type" not in value and not excluded:
