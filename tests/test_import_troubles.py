@@ -142,3 +142,37 @@ def test_messages_that_are_not_in_the_order_of_time_keep_their_times_and_places(
         "telegram::9:1",
         "telegram::9:2",
     ]
+
+
+def test_one_export_that_cannot_be_read_keeps_no_other_from_being_imported(tmp_path: Path) -> None:
+    written(tmp_path / "in/a.txt", "01/07/2026, 09:05 - A: which day?\n")
+    written(tmp_path / "in/b.txt", "13/07/2026, 09:05 - B: this one\n")
+    written(tmp_path / "in/c/result.json", "{}")
+    telegram(tmp_path / "in/d/result.json", {"id": 1, "text": "and this"})
+    chats = imported("auto", tmp_path / "in", tmp_path / "out")
+    assert sorted(chats.texts) == ["and this", "this one"]
+    (refused,) = chats.report.not_understood
+    assert (refused["file"], refused["line"]) == ("a.txt", 0)
+    assert refused["reason"].startswith("not imported: the order of day and month")
+    assert "--date-order" in refused["reason"]
+
+
+def test_a_second_path_that_is_missing_is_known_before_the_first_is_imported(tmp_path: Path) -> None:
+    path = telegram(tmp_path / "result.json", {"id": 1, "text": "x"})
+    with pytest.raises(FileNotFoundError):
+        import_chats("telegram", [path, tmp_path / "none.json"], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_lies_beside_and_below_an_export_is_found_and_what_was_sent_in_it_is_not(tmp_path: Path) -> None:
+    home = tmp_path / "exports"
+    telegram(home / "result.json", {"id": 1, "text": "beside"})
+    telegram(home / "files/result.json", {"id": 2, "text": "sent in a chat"})
+    telegram(home / "ChatExport/result.json", {"id": 3, "text": "below"})
+    mail_with_a_mail(home / "mails/2026/outer.eml")
+    written(home / "WhatsApp/chat.txt", "13/07/2026, 09:05 - B: deeper\n")
+    written(home / "slack/users.json", "[]")
+    written(home / "slack/general/2026-07-01.json", '[{"type":"message","text":"day","ts":"1.0"}]')
+    chats = imported("auto", home, tmp_path / "out")
+    assert sorted(chats.texts) == ["below", "beside", "day", "deeper", "see"]
+    assert len(chats.report.files) == 5

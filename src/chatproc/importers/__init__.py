@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -33,11 +34,35 @@ from chatproc.importers.whatsapp import WHATSAPP
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from chatproc.importers.base import DateOrder, Format
+    from chatproc.importers.base import DateOrder, Format, Source
 
 __all__ = ["FORMATS", "ImportReport", "import_chats"]
 
 AUTO = "auto"
+# `tmp` is a Maildir's folder of mails that are still being delivered.
+_SENT_FILES = frozenset(
+    {
+        "audio",
+        "audios",
+        "chats",
+        "contacts",
+        "files",
+        "images",
+        "media",
+        "photos",
+        "profile_pictures",
+        "resources",
+        "round_video_messages",
+        "stickers",
+        "stories",
+        "tmp",
+        "video",
+        "video_files",
+        "videos",
+        "voice",
+        "voice_messages",
+    }
+)
 FORMATS = {
     form.name: form
     for form in (
@@ -90,7 +115,8 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         What was written, found, missing, mended and not understood.
 
     Raises:
-        ConfigError: An unknown format or zone, or a path without an export of the format.
+        ConfigError: An unknown format or zone, a path without an export of the format, or none that can be
+            read; where others can, one that cannot is listed in the report.
         OSError: A file cannot be read or written; a missing path is `FileNotFoundError`.
 
     Example:
@@ -116,19 +142,26 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         progress=progress,
         out=Path(out),
     )
-    for path in map(Path, paths):
-        if not path.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        found = _recognized(path) if format_name == AUTO else [(FORMATS[format_name], path)]
-        for form, place in found:
-            for source in form.find(place):
-                write_batch(form, source, reading, Path(out))
+    sources = [found for path in map(Path, paths) for found in _sources(format_name, path)]
+    refused = []
+    for form, source in sources:
+        try:
+            write_batch(form, source, reading, Path(out))
+        except ConfigError as error:
+            refused.append(error)
+            hint = f"; {error.hint}" if error.hint else ""
+            reading.not_understand(source.name, 0, "", f"not imported: {error.what}{hint}")
+    if refused and not reading.files:
+        raise refused[0]
     return reading.report()
 
 
-def _recognized(path: Path) -> list[tuple[Format, Path]]:
-    """The one format of a path; of a folder with several, the one of each thing in it that has one."""
-    found = list(_search(path))
+def _sources(format_name: str, path: Path) -> list[tuple[Format, Source]]:
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if format_name != AUTO:
+        return [(FORMATS[format_name], source) for source in FORMATS[format_name].find(path)]
+    found = list(_search(path, set()))
     if not found:
         looked_for = "; ".join(f"{form.name}: {form.looks_for}" for form in FORMATS.values())
         raise ConfigError(
@@ -139,18 +172,33 @@ def _recognized(path: Path) -> list[tuple[Format, Path]]:
     return found
 
 
-def _search(path: Path) -> Iterator[tuple[Format, Path]]:
+def _search(path: Path, found: set[Path]) -> Iterator[tuple[Format, Source]]:
+    """What a path is by its content, and what else lies in it; `found`: files of exports, once is enough."""
+    if path in found:
+        return
     forms = [form for form in FORMATS.values() if form.recognizes(path)]
     if len(forms) == 1:
-        yield forms[0], path
-    elif path.is_dir():
+        for source in forms[0].find(path):
+            if not found.issuperset(source.files):
+                found.update(source.files)
+                yield forms[0], source
+    if path.is_dir():
         for inner in sorted(path.iterdir()):
-            if not inner.name.startswith(".") and inner.name != ATTACHMENTS and not inner.is_symlink():
-                yield from _search(inner)
-    elif forms:
+            if not _is_passed_over(inner, beside_exports=bool(forms)):
+                yield from _search(inner, found)
+    elif len(forms) > 1:
         names = ", ".join(form.name for form in forms)
         raise ConfigError(
             f"this may be each of {names}",
             where=str(path),
             hint=f"say which it is: chatproc import {forms[0].name} …",
         )
+
+
+def _is_passed_over(path: Path, *, beside_exports: bool) -> bool:
+    """Hidden things, links, media, and the folders in which exports hold what was sent in their chats."""
+    if path.name.startswith(".") or path.is_symlink() or path.name == ATTACHMENTS:
+        return True
+    if path.is_dir():
+        return beside_exports and (path.name.lower() in _SENT_FILES or path.name.endswith("_Files"))
+    return (guess_type(path.name)[0] or "").startswith(("image/", "video/", "audio/"))
