@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chatproc.errors import ConfigError
 from chatproc.importers import import_chats
 from chatproc.importers.report import MAX_LISTED
 from tests.exports import imported, written
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -176,3 +178,24 @@ def test_what_lies_beside_and_below_an_export_is_found_and_what_was_sent_in_it_i
     chats = imported("auto", home, tmp_path / "out")
     assert sorted(chats.texts) == ["below", "beside", "day", "deeper", "see"]
     assert len(chats.report.files) == 5
+
+
+def two_messages(path: Path) -> Path:
+    return telegram(path, {"id": 1, "text": "x"}, {"id": 2, "text": "y"})
+
+
+@pytest.mark.parametrize(("form", "make"), [("telegram", two_messages), ("qq-qce", qq), ("chatlog", chatlog)])
+def test_an_export_that_breaks_off_anywhere_says_so_and_gives_what_came_before(
+    form: str, make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    whole = make(tmp_path / "result.json").read_text()
+    complete = imported(form, tmp_path / "result.json", tmp_path / "out")
+    assert complete.report.not_understood == ()
+    for length in range(1, len(whole)):
+        written(tmp_path / "result.json", whole[:length])
+        try:
+            part = imported(form, tmp_path / "result.json", tmp_path / "out")
+        except ConfigError:
+            continue
+        assert part.report.not_understood, whole[:length]
+        assert set(part.column("message_key")) <= set(complete.column("message_key"))

@@ -128,7 +128,8 @@ def pieces(
         The pieces. A document that ends inside a wanted object yields what there is of it.
 
     Raises:
-        ValueError: A text in it has no end within reason.
+        ValueError: A text in it has no end within reason, or it ends before its last bracket and outside of
+            a wanted object.
 
     Example:
         >>> import io
@@ -183,6 +184,7 @@ class _Walk:
         self.counted = 0
         self.open_paths: list[str] = []
         self.in_list: list[bool] = []
+        self.ends_inside_piece = False
 
     def pieces(self) -> Iterator[Piece]:
         while (run := self._next_run()) is not None:
@@ -201,6 +203,8 @@ class _Walk:
                 yield from self._scalars(before, begin)
                 self.open_paths.pop()
                 self.in_list.pop()
+        if self.open_paths and not self.ends_inside_piece:
+            raise ValueError("the file breaks off before its end")
 
     def _next_run(self) -> tuple[bytes, bytes, int] | None:
         """The text before the next bracket, the bracket, and where that text begins."""
@@ -248,6 +252,7 @@ class _Walk:
             begin = 0
             if not more:
                 self.at = len(self.window)
+                self.ends_inside_piece = True
                 break
         return Piece(path, kind, line, head or self.window[begin : self.at])
 
