@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import tracemalloc
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -199,3 +200,20 @@ def test_an_export_that_breaks_off_anywhere_says_so_and_gives_what_came_before(
             continue
         assert part.report.not_understood, whole[:length]
         assert set(part.column("message_key")) <= set(complete.column("message_key"))
+
+
+def test_an_archive_that_nobody_unpacked_is_listed(tmp_path: Path) -> None:
+    telegram(tmp_path / "in/result.json", {"id": 1, "text": "x"})
+    with zipfile.ZipFile(tmp_path / "in/WhatsApp Chat - B.zip", "w") as archive:
+        archive.writestr("_chat.txt", "13/07/2026, 09:05 - B: inside\n")
+    (note,) = imported("auto", tmp_path / "in", tmp_path / "out").report.not_understood
+    assert note["file"] == "WhatsApp Chat - B.zip"
+    assert "unpack it" in note["reason"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no such files")
+def test_what_is_no_regular_file_is_passed_over_and_never_waited_for(tmp_path: Path) -> None:
+    telegram(tmp_path / "in/a/result.json", {"id": 1, "text": "x"})
+    os.mkfifo(tmp_path / "in/pipe")
+    os.mkfifo(tmp_path / "in/a/pipe.txt")
+    assert imported("auto", tmp_path / "in", tmp_path / "out").texts == ["x"]

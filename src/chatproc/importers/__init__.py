@@ -142,7 +142,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         progress=progress,
         out=Path(out),
     )
-    sources = [found for path in map(Path, paths) for found in _sources(format_name, path)]
+    sources = [found for path in map(Path, paths) for found in _sources(format_name, path, reading)]
     refused = []
     for form, source in sources:
         try:
@@ -156,12 +156,12 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
     return reading.report()
 
 
-def _sources(format_name: str, path: Path) -> list[tuple[Format, Source]]:
+def _sources(format_name: str, path: Path, reading: Reading) -> list[tuple[Format, Source]]:
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     if format_name != AUTO:
         return [(FORMATS[format_name], source) for source in FORMATS[format_name].find(path)]
-    found = list(_search(path, set()))
+    found = list(_search(path, set(), reading))
     if not found:
         looked_for = "; ".join(f"{form.name}: {form.looks_for}" for form in FORMATS.values())
         raise ConfigError(
@@ -172,7 +172,7 @@ def _sources(format_name: str, path: Path) -> list[tuple[Format, Source]]:
     return found
 
 
-def _search(path: Path, found: set[Path]) -> Iterator[tuple[Format, Source]]:
+def _search(path: Path, found: set[Path], reading: Reading) -> Iterator[tuple[Format, Source]]:
     """What a path is by its content, and what else lies in it; `found`: files of exports, once is enough."""
     if path in found:
         return
@@ -185,7 +185,7 @@ def _search(path: Path, found: set[Path]) -> Iterator[tuple[Format, Source]]:
     if path.is_dir():
         for inner in sorted(path.iterdir()):
             if not _is_passed_over(inner, beside_exports=bool(forms)):
-                yield from _search(inner, found)
+                yield from _search(inner, found, reading)
     elif len(forms) > 1:
         names = ", ".join(form.name for form in forms)
         raise ConfigError(
@@ -193,6 +193,8 @@ def _search(path: Path, found: set[Path]) -> Iterator[tuple[Format, Source]]:
             where=str(path),
             hint=f"say which it is: chatproc import {forms[0].name} …",
         )
+    elif not forms and path.suffix.lower() == ".zip":
+        reading.not_understand(path.name, 0, "", "not imported: an archive, and not one of Slack; unpack it")
 
 
 def _is_passed_over(path: Path, *, beside_exports: bool) -> bool:
@@ -201,4 +203,5 @@ def _is_passed_over(path: Path, *, beside_exports: bool) -> bool:
         return True
     if path.is_dir():
         return beside_exports and (path.name.lower() in _SENT_FILES or path.name.endswith("_Files"))
-    return (guess_type(path.name)[0] or "").startswith(("image/", "video/", "audio/"))
+    media = (guess_type(path.name)[0] or "").startswith(("image/", "video/", "audio/"))
+    return media or not path.is_file()

@@ -346,6 +346,8 @@ def declared_attachment(  # noqa: PLR0913 - one named field each, those of `Read
 
 def beginning(file: Path) -> bytes:
     """The first bytes of a file in UTF-8, enough to tell its format; none of what is no readable file."""
+    if not file.is_file():
+        return b""
     try:
         with file.open("rb") as opened:
             return as_utf8(opened).read(CHUNK_BYTES)

@@ -101,6 +101,8 @@ def read_lines(source: Source, reading: Reading, *, listed: bool) -> Iterator[tu
 
 def first_lines(path: Path) -> list[str]:
     """The lines in the beginning of a file, to tell its format; none of what is no readable file."""
+    if not path.is_file():
+        return []
     try:
         encoding = encoding_of(path)
         with path.open("rb") as file:

@@ -270,6 +270,8 @@ def _maildir(path: Path) -> list[Path]:
 
 
 def _head(file: Path) -> bytes:
+    if not file.is_file():
+        return b""
     try:
         with file.open("rb") as opened:
             return opened.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
