@@ -20,7 +20,7 @@ demo: build ## Import two sample chats, let a local model find the tasks, show t
 
 test: build small-model ## Run all tests: Rust, Python, doctests.
 	cargo test -q --workspace --features chatproc-core/failpoints
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: build small-model ## Run the long modes too.
 	$(BIN)/python -m pytest -m 'slow or not slow' --timeout 3600

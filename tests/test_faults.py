@@ -490,7 +490,10 @@ def test_a_newer_store_is_refused_untouched_by_writer_and_reader(
 def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(worked: Project) -> None:
     tasks = worked.tasks()
     version = in_store(worked, "PRAGMA user_version")
-    in_store(worked, "DROP TABLE connections; DROP TABLE sync_runs; PRAGMA user_version = 1")
+    proven = ("messages", "revisions", "commits", "outbox", "requests")
+    newer = [f"ALTER TABLE {table} DROP COLUMN proof" for table in proven]
+    newer += ["DROP TABLE connections", "DROP TABLE sync_runs", "PRAGMA user_version = 1"]
+    in_store(worked, "; ".join(newer))
     told = worked.call("status", code=1)
     assert "version 1" in told.err
     assert "hint: run `chatproc once`" in told.err

@@ -335,7 +335,9 @@ def test_what_a_user_set_no_round_undoes(worked: Project, command: str, status: 
     (task,) = worked.tasks()
     assert (task["status"], task["status_by"]) == (status, "user")
     assert (task["priority"], task["priority_by"]) == ("P0", "user")
-    assert task["notes"] == "改了"
+    said, note = task["notes"].split("\n")
+    assert said == "改了"
+    assert "stays because a user set its status" in note
 
 
 def test_the_good_conversations_of_a_session_are_committed_and_the_bad_one_is_asked_for_alone(
