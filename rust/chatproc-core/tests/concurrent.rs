@@ -286,12 +286,8 @@ fn with_a_task(project: &Project, round: &mut Round, options: &Options) -> Strin
         "people": [], "location": "", "action_steps": [], "notes": "", "sources": ["task"], "evidence": [], "quotes": []});
     let outcome = json!({"no_task_reason": null, "tasks": [task], "receipts": []});
     let outcome = serde_json::from_value(outcome).unwrap();
-    round
-        .commit(&plan.groups[0].id, outcome, json!({}), BTreeMap::new(), NOW)
-        .unwrap()
-        .tasks
-        .remove(0)
-        .task_id
+    let own = plan.groups.iter().find(|group| group.segments[0].messages == ["task"]).unwrap();
+    round.commit(&own.id, outcome, json!({}), BTreeMap::new(), NOW).unwrap().tasks.remove(0).task_id
 }
 
 fn close_and_open(project: &Project, task_id: &str) {
