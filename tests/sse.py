@@ -301,7 +301,12 @@ class _Connection(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        length = int(self.headers.get("Content-Length", "0"))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # The client was killed in the middle of it: no request came.
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request("POST", self.path, headers, body)
         answer = self.server.owner.answer(request)
