@@ -6,6 +6,7 @@ committed together. A page that fails moves no cursor, so a connector may be ask
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from chatproc.config import ConnectionConfig
 
-__all__ = ["Budget", "BudgetSpentError", "FaultClass", "Page", "Pull", "SyncError", "Toolkit"]
+__all__ = ["Budget", "BudgetSpentError", "FaultClass", "Page", "Pull", "SyncError", "Toolkit", "pages_of"]
 
 Cursor: TypeAlias = dict[str, Any]
 """A connector's own place in its source; any JSON object. Empty before the first sync."""
@@ -43,6 +44,21 @@ class Page:
     events: Sequence[dict[str, Any] | bytes]
     cursor: Cursor
     more: bool = False
+
+
+async def pages_of(steps: AsyncIterator[list[bytes]], cursor: Cursor, stored: Cursor) -> AsyncIterator[Page]:
+    """Each step's lines with the place behind them; what changes nothing is no page.
+
+    Args:
+        steps: Lines of events, step by step. Each step moves `cursor`, in place.
+        cursor: The connector's place, as the steps move it.
+        stored: The place that is stored by now.
+    """
+    async for lines in steps:
+        if lines or cursor != stored:
+            stored = copy.deepcopy(cursor)
+            yield Page(lines, stored, more=True)
+    yield Page([], copy.deepcopy(cursor), more=False)
 
 
 class SyncError(ChatprocError):

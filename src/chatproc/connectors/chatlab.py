@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from chatproc.config import ChatlabConnection
-from chatproc.connectors.base import Page, SyncError, Toolkit
+from chatproc.connectors.base import SyncError, Toolkit, pages_of
 from chatproc.connectors.pullpages import Spot, answer_of
 from chatproc.connectors.web import Web
 from chatproc.connectors.windows import Window
@@ -28,7 +28,7 @@ from chatproc.importers.values import identity, members, milliseconds, objects, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from chatproc.connectors.base import Pull
+    from chatproc.connectors.base import Page, Pull
     from chatproc.importers.base import Message
 
 __all__ = ["TOOLKIT"]
@@ -63,14 +63,9 @@ class _Run:
         blank = {"since": ask.since // 1000, "sessions": {}, "told": []}
         self._cursor: dict[str, Any] = {**blank, **copy.deepcopy(ask.cursor)}
 
-    async def pages(self) -> AsyncIterator[Page]:
-        """All that there is to read; what changes nothing is no page."""
-        stored = self._ask.cursor
-        async for lines in self._steps():
-            if lines or self._cursor != stored:
-                stored = copy.deepcopy(self._cursor)
-                yield Page(lines, stored, more=True)
-        yield Page([], copy.deepcopy(self._cursor), more=False)
+    def pages(self) -> AsyncIterator[Page]:
+        """All that there is to read."""
+        return pages_of(self._steps(), self._cursor, self._ask.cursor)
 
     async def _steps(self) -> AsyncIterator[list[bytes]]:
         """What is new of every session, then the backfill."""

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from chatproc.config import ChatlogConnection
-from chatproc.connectors.base import Page, SyncError, Toolkit
+from chatproc.connectors.base import SyncError, Toolkit, pages_of
 from chatproc.connectors.web import AnswerError, Web
 from chatproc.connectors.windows import Window
 from chatproc.importers.base import Message, Origin, declared_attachment
@@ -27,7 +27,7 @@ from chatproc.importers.wechat import chatlog_message
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from chatproc.connectors.base import Pull
+    from chatproc.connectors.base import Page, Pull
 
 __all__ = ["TOOLKIT"]
 
@@ -65,14 +65,9 @@ class _Run:
             **copy.deepcopy(ask.cursor),
         }
 
-    async def pages(self) -> AsyncIterator[Page]:
-        """All that there is to read; what changes nothing is no page."""
-        stored = self._ask.cursor
-        async for lines in self._steps():
-            if lines or self._cursor != stored:
-                stored = copy.deepcopy(self._cursor)
-                yield Page(lines, stored, more=True)
-        yield Page([], copy.deepcopy(self._cursor), more=False)
+    def pages(self) -> AsyncIterator[Page]:
+        """All that there is to read."""
+        return pages_of(self._steps(), self._cursor, self._ask.cursor)
 
     async def _steps(self) -> AsyncIterator[list[bytes]]:
         """What is new of every talker, then the backfill."""

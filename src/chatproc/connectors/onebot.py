@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chatproc.config import OnebotConnection
-from chatproc.connectors.base import Page, SyncError, Toolkit
+from chatproc.connectors.base import SyncError, Toolkit, pages_of
 from chatproc.connectors.segments import said_in
 from chatproc.connectors.web import Web
 from chatproc.importers.base import Conversation, Message
@@ -25,7 +25,7 @@ from chatproc.importers.values import identity, members, milliseconds, objects, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from chatproc.connectors.base import Pull
+    from chatproc.connectors.base import Page, Pull
 
 __all__ = ["TOOLKIT"]
 
@@ -70,14 +70,9 @@ class _Run:
         self._cursor: dict[str, Any] = {**blank, **copy.deepcopy(ask.cursor)}
         self._refused: dict[str, str] = {}
 
-    async def pages(self) -> AsyncIterator[Page]:
-        """All that there is to read; what changes nothing is no page."""
-        stored = self._ask.cursor
-        async for lines in self._steps():
-            if lines or self._cursor != stored:
-                stored = copy.deepcopy(self._cursor)
-                yield Page(lines, stored, more=True)
-        yield Page([], copy.deepcopy(self._cursor), more=False)
+    def pages(self) -> AsyncIterator[Page]:
+        """All that there is to read."""
+        return pages_of(self._steps(), self._cursor, self._ask.cursor)
 
     async def _steps(self) -> AsyncIterator[list[bytes]]:
         """What is new in every chat, then the gaps."""
