@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from zoneinfo import ZoneInfo
 
+    from chatproc.errors import ConfigError
     from chatproc.importers.pieces import Piece, Readable
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
@@ -342,6 +343,22 @@ def declared_attachment(  # noqa: PLR0913 - one named field each, those of `Read
         "path": None,
         "state": absent,
     }
+
+
+def single_files(
+    path: Path, candidates: Iterable[Path], is_export: Callable[[Path], bool], absence: ConfigError
+) -> list[Source]:
+    """The export that a path is, or each of the candidates in the folder that it is.
+
+    Raises:
+        ConfigError: `absence`, when the folder holds none.
+    """
+    if path.is_file():
+        return [Source(path.name, path.parent, (path,))]
+    found = [Source(file.name, path, (file,)) for file in candidates if is_export(file)]
+    if not found:
+        raise absence
+    return found
 
 
 def beginning(file: Path) -> bytes:

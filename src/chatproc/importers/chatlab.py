@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning, single_files
 from chatproc.importers.keys import Occurrences, message_key
 from chatproc.importers.pieces import Piece, glimpse
 from chatproc.importers.sequence import Neighbours
@@ -184,16 +184,12 @@ def _content_file(said: str, kind: int | None, origin: Origin) -> dict[str, Any]
 
 
 def _find(path: Path) -> list[Source]:
-    if path.is_file():
-        return [Source(path.name, path.parent, (path,))]
-    found = [Source(file.name, path, (file,)) for file in _candidates(path) if _recognizes(file)]
-    if not found:
-        raise ConfigError(
-            "no ChatLab file here: looked for *.json and *.jsonl that begin with a `chatlab` header",
-            where=str(path),
-            hint="give the file, or the folder that holds it",
-        )
-    return found
+    absence = ConfigError(
+        "no ChatLab file here: looked for *.json and *.jsonl that begin with a `chatlab` header",
+        where=str(path),
+        hint="give the file, or the folder that holds it",
+    )
+    return single_files(path, _candidates(path), _recognizes, absence)
 
 
 def _candidates(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning, single_files
 from chatproc.importers.feishu_text import Body, body_of
 from chatproc.importers.keys import global_key
 from chatproc.importers.pieces import glimpse
@@ -32,16 +32,12 @@ _MAX_FORWARD_DEPTH = 8
 
 
 def _find(path: Path) -> list[Source]:
-    if path.is_file():
-        return [Source(path.name, path.parent, (path,))]
-    found = [Source(file.name, path, (file,)) for file in sorted(path.glob("*.json")) if _recognizes(file)]
-    if not found:
-        raise ConfigError(
-            "no Feishu messages here: looked for *.json with `message_id`, `msg_type` and `body`",
-            where=str(path),
-            hint="save the answers of the API im/v1/messages as JSON and give the file or its folder",
-        )
-    return found
+    absence = ConfigError(
+        "no Feishu messages here: looked for *.json with `message_id`, `msg_type` and `body`",
+        where=str(path),
+        hint="save the answers of the API im/v1/messages as JSON and give the file or its folder",
+    )
+    return single_files(path, sorted(path.glob("*.json")), _recognizes, absence)
 
 
 def _recognizes(path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning, single_files
 from chatproc.importers.keys import global_key
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
@@ -304,16 +304,12 @@ def _words(content: dict[str, Any]) -> str:
 
 
 def _find(path: Path) -> list[Source]:
-    if path.is_file():
-        return [Source(path.name, path.parent, (path,))]
-    found = [Source(file.name, path, (file,)) for file in sorted(path.glob("*.json")) if _recognizes(file)]
-    if not found:
-        raise ConfigError(
-            "no Element export here: looked for *.json with `room_name` and `messages`",
-            where=str(path),
-            hint="export the room from Element as JSON and give the file or its folder",
-        )
-    return found
+    absence = ConfigError(
+        "no Element export here: looked for *.json with `room_name` and `messages`",
+        where=str(path),
+        hint="export the room from Element as JSON and give the file or its folder",
+    )
+    return single_files(path, sorted(path.glob("*.json")), _recognizes, absence)
 
 
 def _recognizes(path: Path) -> bool:

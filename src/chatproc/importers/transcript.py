@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Source
+from chatproc.importers.base import single_files
 from chatproc.importers.keys import Occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from chatproc.importers.base import Message, Reading
+    from chatproc.importers.base import Message, Reading, Source
 
 MAX_MESSAGE_CHARS = 1 << 20
 # Clocks set back an hour in autumn, and messages that arrive late, are no sign of anything.
@@ -132,13 +132,9 @@ def find_files(
     Raises:
         ConfigError: There is none; it says what was looked for.
     """
-    if path.is_file():
-        return [Source(path.name, path.parent, (path,))]
     files = sorted({file for pattern in patterns for file in path.glob(pattern) if file.is_file()})
-    found = [Source(file.name, path, (file,)) for file in files if is_export(file)]
-    if not found:
-        raise ConfigError(f"no export here: looked for {looks_for}", where=str(path))
-    return found
+    absence = ConfigError(f"no export here: looked for {looks_for}", where=str(path))
+    return single_files(path, files, is_export, absence)
 
 
 def recognizes_in(patterns: tuple[str, ...], is_export: Callable[[Path], bool]) -> Callable[[Path], bool]:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from chatproc.errors import ConfigError
-from chatproc.importers.base import Conversation, Format, Message, Source, beginning
+from chatproc.importers.base import Conversation, Format, Message, Source, beginning, single_files
 from chatproc.importers.keys import Occurrences, message_key
 from chatproc.importers.pieces import glimpse
 from chatproc.importers.sequence import Neighbours
@@ -227,12 +227,8 @@ def _find_chatlog(path: Path) -> list[Source]:
 
 
 def _found(path: Path, recognizes: Callable[[Path], bool], what: str, marks: str) -> list[Source]:
-    if path.is_file():
-        return [Source(path.name, path.parent, (path,))]
-    found = [Source(file.name, path, (file,)) for file in _tables_and_json(path) if recognizes(file)]
-    if not found:
-        raise ConfigError(f"no {what} here: looked for files with {marks}", where=str(path))
-    return found
+    absence = ConfigError(f"no {what} here: looked for files with {marks}", where=str(path))
+    return single_files(path, _tables_and_json(path), recognizes, absence)
 
 
 def _tables_and_json(folder: Path) -> list[Path]:
