@@ -217,6 +217,94 @@ def test_a_list_copy_and_the_direct_copy_are_one_mail_and_the_direct_one_stands(
         assert standing["text"] == "s1\n\nbody"
 
 
+FOOTERS = {
+    "mailman": "_______________________________________________\n{0} mailing list -- {0}@x.test\n"
+    "To unsubscribe send an email to {0}-leave@x.test\nhttps://x.test/lists/{0}",
+    "google": '-- \nYou received this message because you are subscribed to the Google Groups "{0}" group.\n'
+    "To unsubscribe from this group and stop receiving emails from it, send an email to {0}+x@x.test.\n"
+    "To view this discussion visit https://groups.x.test/d/msgid/{0}/1.",
+    "majordomo": '--\nTo unsubscribe from this list: send the line "unsubscribe {0}" in\n'
+    "the body of a message to majordomo@x.test\nMore majordomo info at  http://x.test/majordomo-info.html",
+}
+
+
+def list_copy(name: str, footer: str, body: str = "body\n-- \nBob", subject: str = "Re: [{0}] s1") -> str:
+    fields = f"List-Id: The {name} list <{name}.x.test>\nReceived: from {name}.x.test; 1 Jul 2026 10:00 +0800"
+    text = mail(1, f"{body}\n{footer.format(name)}", fields)
+    return text.replace("Subject: s1", f"Subject: {subject.format(name)}")
+
+
+def planned(events: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - what the core tells
+    return plan_events([json.dumps(event).encode() + b"\n" for event in events])
+
+
+@pytest.mark.parametrize("second", FOOTERS)
+@pytest.mark.parametrize("first", FOOTERS)
+def test_copies_through_two_lists_are_one_mail_in_whatever_files(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    copies = [list_copy("dev", FOOTERS[first]), list_copy("users", FOOTERS[second])]
+    found = []
+    for text in copies:
+        events, report = read_mbox(f"{ENVELOPE}\n{text}\n", tmp_path)
+        assert report.repaired == ()
+        found += events
+    together, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in copies), tmp_path)
+    assert (texts(together), report.repaired) == (["Re: s1\n\nbody\n-- \nBob"] * 2, ())
+    # What was taken off is kept beside the text.
+    assert ["dev" in together[0]["source"]["list_footer"], "users" in together[1]["source"]["list_footer"]]
+    for lines in (found, found[::-1], together):
+        plan = planned(lines)
+        assert (plan.quarantined, plan.messages) == ([], 1)
+
+
+def test_of_copies_through_lists_with_footers_of_their_own_the_first_stands_and_the_other_is_listed(
+    tmp_path: Path,
+) -> None:
+    copies = [list_copy("dev", "----\nFor staff."), list_copy("users", "====\nBe kind to {0}.")]
+    events, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in copies), tmp_path)
+    assert texts(events) == ["Re: s1\n\nbody\n-- \nBob\n----\nFor staff."]
+    assert [(note["reason"], "Be kind to users." in note["text"]) for note in report.repaired] == [
+        ("a copy through another list: the first stands", True)
+    ]
+
+
+OTHERS = {
+    "other words": list_copy("users", FOOTERS["mailman"], body="another\n-- \nBob"),
+    "another author": list_copy("users", FOOTERS["mailman"]).replace("a@x.test", "b@x.test"),
+    "another time": list_copy("users", FOOTERS["mailman"]).replace("10:00:00", "10:00:01"),
+    "another subject": list_copy("users", FOOTERS["mailman"], subject="s2"),
+    "a direct mail of another time": mail(1).replace("10:00:00", "10:00:01"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_mail_with_the_id_of_one_through_a_list_is_kept_and_listed(
+    other: str, tmp_path: Path
+) -> None:
+    boxes = [list_copy("dev", FOOTERS["mailman"]), OTHERS[other]]
+    events, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in boxes), tmp_path)
+    assert [note["reason"] for note in report.repaired] == [
+        "another mail has the same Message-ID: both are kept"
+    ]
+    plan = planned(events)
+    assert (plan.quarantined, plan.messages) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "____\nPlease hand the form to office@x.test before Friday at noon, all.\nunsubscribe: x@x.test",
+        "-- \nBob, responsible for the mailing list\nThe exam begins on 3 July at nine.",
+        "unsubscribe: x@x.test",
+        "____\n" + "unsubscribe: x@x.test\n" * 40,
+    ],
+)
+def test_words_of_a_person_are_never_taken_for_a_footer(end: str, tmp_path: Path) -> None:
+    events, _ = read_mbox(f"{ENVELOPE}\n{list_copy('dev', end)}\n", tmp_path)
+    assert events[0]["text"].endswith(end.strip())
+
+
 def test_two_mails_with_one_id_are_both_kept_and_listed(tmp_path: Path) -> None:
     boxes = [mail(1), mail(1, "another"), mail(1), mail(2)]
     events, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in boxes), tmp_path)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from chatproc.attachments.text import NOT_VISIBLE, visible_text
 from chatproc.importers.base import Conversation, Message
 from chatproc.importers.calendars import calendar_text
+from chatproc.importers.mail_lists import is_list_copy, split_at_rule, split_footer, without_mark
 from chatproc.importers.mime import header_text, read_mail
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE
 _SIGNATURES = frozenset(
     {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
 )
-_LIST_FIELDS = ("list-id", "list-post", "mailing-list")
 
 
 @dataclass(slots=True)
@@ -69,12 +69,15 @@ class Mail:
         message: The message; its `line` and `file` are the caller's to set. `sent_at` is -1 without any
             time, and such a mail has no place among messages.
         fingerprint: Of its content: two mails that share a Message-ID and differ here are not the same.
+        core: Of what no list changes: who said what and when, down to the last rule. Copies through two
+            lists that differ in their footers alone have the same.
         mended: What was damaged and how it was read.
         timezone_assumed: Its date has no zone and was read in the one given.
     """
 
     message: Message
     fingerprint: str
+    core: str
     mended: list[str]
     timezone_assumed: bool
 
@@ -84,12 +87,18 @@ class _Body:
     """What a mail holds, gathered from its parts."""
 
     texts: list[str] = field(default_factory=list)
+    footer: str = ""
     files: list[Part] = field(default_factory=list)
     mended: list[str] = field(default_factory=list)
     hides: bool = False
 
     def text(self) -> str:
         return "\n\n".join(filter(None, self.texts))
+
+    def take_off_footer(self) -> None:
+        """Keep the footer of a mailing list apart."""
+        text, self.footer = split_footer(self.text())
+        self.texts = [text]
 
     def add_calendar(self, text: str) -> None:
         """An invitation comes as a form of the mail and as a file beside it."""
@@ -109,9 +118,9 @@ def mail_message(  # noqa: PLR0913 - each a fact that the mail does not hold
     r"""Read one RFC 5322 message.
 
     The key is the Message-ID, for whole accounts and folders alike. Without one it is a fingerprint of date,
-    sender, subject and text. The conversation is the thread: the first mail that it refers to. A copy that
-    came through a mailing list (which adds footers and marks subjects) has revision 0, any other 1, so that
-    the unaltered copy stands wherever both are found. Subject and text together are the message's text.
+    sender, subject and text. The conversation is the thread: the first mail that it refers to. Of a copy that
+    came through a mailing list the list's mark and footer are taken off; it has revision 0, any other 1, so
+    that the unaltered copy stands wherever both are found. Subject and text together are the message's text.
 
     Args:
         raw: The mail.
@@ -137,6 +146,10 @@ def mail_message(  # noqa: PLR0913 - each a fact that the mail does not hold
     body = _Body()
     _gather(part, body)
     subject = header_text(part.field("subject"), charset)
+    through_list = is_list_copy(part)
+    if through_list:
+        subject = without_mark(subject, part)
+        body.take_off_footer()
     text = "\n\n".join(filter(None, [subject, _capped(body, max_body_chars)]))
     sent_at, assumed = _sent_at(part, zone, received_at, body.mended)
     senders = _addresses([part.field("from") or part.field("sender")], charset)
@@ -158,7 +171,7 @@ def mail_message(  # noqa: PLR0913 - each a fact that the mail does not hold
         file="",
         text=text,
         message_id=identity,
-        revision=int(not any(name in part.fields for name in _LIST_FIELDS)),
+        revision=int(not through_list),
         sender_id=sender_id,
         sender_name=sender_name,
         role=_role(sender_id, sender_name, account),
@@ -167,7 +180,9 @@ def mail_message(  # noqa: PLR0913 - each a fact that the mail does not hold
         attachments=[_attachment(place, file, charset, save) for place, file in enumerate(body.files, 1)],
         source=_provenance(part, charset, body),
     )
-    return Mail(message, _fingerprint(*_content(message)), body.mended, assumed)
+    content = _content(message)
+    core = [sent_at, sender_id, split_at_rule(text)[0], content[-1]]
+    return Mail(message, _fingerprint(*content), _fingerprint(*core), body.mended, assumed)
 
 
 def mail_key(message_id: str) -> str:
@@ -460,6 +475,8 @@ def _provenance(part: Part, charset: str, body: _Body) -> dict[str, Any]:
         for name in ("from", "to", "cc", "reply-to", "list-id", "in-reply-to")
         if part.field(name)
     }
+    if body.footer:
+        found["list_footer"] = body.footer
     return {**found, **({"hidden_text": True} if body.hides else {})}
 
 

@@ -6,7 +6,7 @@ Streams: one mail is held at a time. What a mail says is `mail.py`'s to decide. 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from chatproc.errors import ConfigError
 from chatproc.importers.base import Format, Message, Source
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from chatproc.importers.base import Reading
+    from chatproc.importers.mail import Mail
 
 # The folder beside the batches for files that mails bring: no mailbox, whatever lies in it.
 ATTACHMENTS = "mail-attachments"
@@ -159,7 +160,7 @@ class _Mailbox:
         self.reading = reading
         folder = reading.out / ATTACHMENTS if reading.out is not None else None
         self.save = attachment_store(folder, reading.archive_root) if folder is not None else None
-        self.met: dict[tuple[int, int], int] = {}
+        self.met: dict[tuple[int, int], tuple[int, str, str]] = {}
 
     def message(self, raw: bytes, file: str, line: int, received_at: int | None) -> Message | None:
         """The message in a mail; `None`, and the mail listed, without a head or any time."""
@@ -180,9 +181,13 @@ class _Mailbox:
             reading.not_understand(file, line, message.text, "a mail without any time")
             return None
         reading.timezone_assumed = reading.timezone_assumed or mail.timezone_assumed
-        if self._is_another(message, mail.fingerprint):
-            message.key += f"~{mail.fingerprint[:16]}"
-            mail.mended.append("another mail has the same Message-ID: both are kept")
+        match self._known_as(mail):
+            case "another":
+                message.key += f"~{mail.fingerprint[:16]}"
+                mail.mended.append("another mail has the same Message-ID: both are kept")
+            case "copy":
+                reading.repair(file, line, message.text, "a copy through another list: the first stands")
+                return None
         if mail.mended:
             reading.repair(file, line, message.text, "; ".join(dict.fromkeys(mail.mended)))
         for attachment in message.attachments:
@@ -190,14 +195,26 @@ class _Mailbox:
             reading.attachments_missing += attachment["state"] != "present"
         return message
 
-    def _is_another(self, message: Message, fingerprint: str) -> bool:
-        """Whether a mail with its id, but of other content, was met before it."""
-        key = (hash(message.key), message.revision)
-        content = int(fingerprint[:15], 16)
-        first = self.met.setdefault(key, content)
-        if len(self.met) > REMEMBERED_FINGERPRINTS:
-            del self.met[next(iter(self.met))]
-        return first != content
+    def _known_as(self, mail: Mail) -> Literal["new", "copy", "another"]:
+        """What a mail is to those before it that have its id: the same again is as new.
+
+        A list's copy and the direct one are two revisions, whatever the list made of it, if they were sent
+        at the same time. Copies through two lists may differ below the last rule, and then the first stands.
+        """
+        message = mail.message
+        key = hash(message.key)
+        first = self.met.get((key, message.revision))
+        if first is None:
+            other = self.met.get((key, 1 - message.revision))
+            if other is not None and other[0] != message.sent_at:
+                return "another"
+            self.met[key, message.revision] = (message.sent_at, mail.fingerprint, mail.core)
+            if len(self.met) > REMEMBERED_FINGERPRINTS:
+                del self.met[next(iter(self.met))]
+            return "new"
+        if first[1] == mail.fingerprint:
+            return "new"
+        return "copy" if message.revision == 0 and first[2] == mail.core else "another"
 
 
 def _read_mbox(source: Source, reading: Reading) -> Iterator[Message]:
