@@ -121,7 +121,7 @@ def test_connectors_fetch_and_nothing_else() -> None:
 
 
 def test_when_a_connection_is_due_is_decided_without_a_clock() -> None:
-    source = (PACKAGE / "due.py").read_text(encoding="utf-8")
+    source = (PACKAGE / "loop" / "due.py").read_text(encoding="utf-8")
     assert not re.search(r"\btime\.|\.now\(|\.today\(|\brandom\b|\bopen\(", source)
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatproc import due
-from chatproc.due import DAY, HOUR, End, Policy, Row, backoff, day_of, decide, next_midnight, settle
+from chatproc.loop import due
+from chatproc.loop.due import DAY, HOUR, End, Policy, Row, backoff, day_of, decide, next_midnight, settle
 
 SECOND = 1000
 NOW = 1_782_864_000_000

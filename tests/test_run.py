@@ -200,7 +200,7 @@ def test_a_signal_that_comes_before_the_loop_is_at_work_ends_it_with_0(project: 
     ended = run_in_python(
         project,
         "import os, signal, sys\n"
-        "from chatproc import running\n"
+        "from chatproc.loop import running\n"
         "start = running._started\n"
         "def started(*given):\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"

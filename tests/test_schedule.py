@@ -14,12 +14,12 @@ import pytest
 from chatproc import _core
 from chatproc.config import load_config
 from chatproc.connectors.base import Page, SyncError
-from chatproc.due import DAY, HOUR, day_of
-from chatproc.loop import Loop
-from chatproc.pages import DEEPEST_CURSOR, LARGEST_CURSOR, MOST_EVENTS
+from chatproc.loop.due import DAY, HOUR, day_of
+from chatproc.loop.pages import DEEPEST_CURSOR, LARGEST_CURSOR, MOST_EVENTS
+from chatproc.loop.sync import DEADLINE, Setting, sync_connection
+from chatproc.loop.ticks import Loop
 from chatproc.pipeline import Writer, reading
 from chatproc.schedule import connections
-from chatproc.sync import DEADLINE, Setting, sync_connection
 from tests import scripted
 from tests.project import Project, chat
 from tests.scripted import SOURCES, message
@@ -211,7 +211,7 @@ def test_the_budget_of_a_day_is_used_up_and_comes_back_at_midnight_in_the_rules_
 
 
 def connections_at(project: Project, events: VirtualLoop) -> dict[str, Json]:
-    from chatproc.standing import stand
+    from chatproc.loop.standing import stand
 
     entries = stand(load_config(file_of(project)), _core.connections(project.state), events.now())
     return {entry["id"]: entry for entry in entries}

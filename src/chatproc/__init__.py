@@ -29,6 +29,7 @@ from chatproc.errors import (
 if TYPE_CHECKING:
     from chatproc.config import Config, load_config
     from chatproc.core import plan_events, resolve_time
+    from chatproc.loop.running import run_loop
     from chatproc.pipeline import (
         arun_round,
         discard_quarantined,
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
         Verdict,
         Way,
     )
-    from chatproc.running import run_loop
     from chatproc.schedule import (
         RunningLoop,
         connections,
@@ -118,7 +118,7 @@ _HOMES = {
         "Verdict",
         "Way",
     ),
-    "chatproc.running": ("run_loop",),
+    "chatproc.loop.running": ("run_loop",),
     "chatproc.schedule": (
         "RunningLoop",
         "connections",

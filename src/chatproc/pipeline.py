@@ -516,7 +516,7 @@ def status(config: Config) -> Status:
     """
     found = _core.status(config.storage.state)
     if config.connections:
-        from chatproc.standing import stand
+        from chatproc.loop.standing import stand
 
         found["connections"] = stand(config, found["connections"], _now())
     else:

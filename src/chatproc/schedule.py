@@ -16,15 +16,16 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chatproc import _core, due
+from chatproc import _core
 from chatproc.config import DEFAULT_CONFIG, load_config
 from chatproc.errors import ConfigError
 from chatproc.holder import holder_now
-from chatproc.loop import AT_ONCE, Loop
+from chatproc.loop import due
+from chatproc.loop.standing import rows_by_name, stand
+from chatproc.loop.sync import Setting, policy_of, report_of, sync_connection
+from chatproc.loop.ticks import AT_ONCE, Loop
 from chatproc.pipeline import Writer, reading
 from chatproc.results import ConnectionStates, LoopReport, SyncReport
-from chatproc.standing import rows_by_name, stand
-from chatproc.sync import Setting, policy_of, report_of, sync_connection
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from chatproc.config import Config, ConnectionConfig
-    from chatproc.due import Row
+    from chatproc.loop.due import Row
     from chatproc.results import Json
 
 # A connector may block one or two threads in a source that hangs; commits must still find one.

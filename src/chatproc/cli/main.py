@@ -356,7 +356,7 @@ def _run(voice: Voice, *, dry_run: bool) -> int:
 
     The configuration is read again at every tick. A second signal ends it at once; neither loses anything.
     """
-    from chatproc.running import run_loop
+    from chatproc.loop.running import run_loop
 
     if dry_run:
         from chatproc.schedule import plan_run

@@ -14,21 +14,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chatproc import due
 from chatproc.config import load_config
 from chatproc.errors import ChatprocError, ConfigError
+from chatproc.loop import due
+from chatproc.loop.standing import rows_by_name
+from chatproc.loop.sync import Setting, policy_of, sync_connection
+from chatproc.loop.watch import Watch
 from chatproc.pipeline import reading, round_with
-from chatproc.standing import rows_by_name
-from chatproc.sync import Setting, policy_of, sync_connection
 from chatproc.threads import to_end
-from chatproc.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chatproc import _core
     from chatproc.config import Config, ConnectionConfig
-    from chatproc.due import Row, Trigger
+    from chatproc.loop.due import Row, Trigger
     from chatproc.pipeline import Writer
     from chatproc.results import Json, RoundReport
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chatproc import due
-from chatproc.sync import policy_of, without_the_dead
+from chatproc.loop import due
+from chatproc.loop.sync import policy_of, without_the_dead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chatproc.config import Config, ConnectionConfig
-    from chatproc.due import Row
+    from chatproc.loop.due import Row
     from chatproc.results import Json
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chatproc.config import Config
-    from chatproc.loop import Loop
+    from chatproc.loop.ticks import Loop
 
     Folders = dict[str, tuple[int, int]]
 

@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chatproc import due
 from chatproc.connectors import jsonl, toolkit
 from chatproc.connectors.base import FAULTS, BudgetSpentError, Pull, SyncError
 from chatproc.credentials import read_secret
 from chatproc.errors import ChatprocError, CredentialError
 from chatproc.holder import is_gone
-from chatproc.pages import cursor_of, lines_of
+from chatproc.loop import due
+from chatproc.loop.pages import cursor_of, lines_of
 from chatproc.threads import to_end
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chatproc import _core
     from chatproc.config import Config, ConnectionConfig
     from chatproc.connectors.base import Cursor, Page
-    from chatproc.due import Policy, Row, Trigger
+    from chatproc.loop.due import Policy, Row, Trigger
     from chatproc.results import Json
 
 DEADLINE = 300.0
