@@ -6,6 +6,8 @@ import asyncio
 import json
 import ssl
 import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,7 @@ class _Answering(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))
-        self.send_response(self.server.status)
+        self.send_response_only(self.server.status)
         for name, value in self.server.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(self.server.length or len(self.server.body)))
@@ -113,6 +115,17 @@ def test_each_status_has_its_class(endpoint: Endpoint, status: int, fault: str) 
         ({}, b'{"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 1500}', 1.5),
         ({"Retry-After": "soon"}, b"<html>", None),
         ({"Retry-After": "-5"}, b"[]", 0),
+        ({}, b'{"retry_after_ms": 1%s}' % (b"0" * 400), None),
+        # Counted from the server's own clock, which may be another one than ours.
+        ({"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wed, 01 Jul 2020 08:01:30 GMT"}, b"", 90),
+        (
+            {"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wednesday, 01-Jul-20 08:00:05"},
+            b"",
+            5,
+        ),
+        ({"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wed, 01 Jul 2020 07:00:00 GMT"}, b"", 0),
+        ({"Date": "now", "Retry-After": "Wed, 01 Jul 2020 07:00:00 GMT"}, b"", None),
+        ({"Retry-After": "Wed, 01 Jul 2020 07:00:00 +99999"}, b"", None),
         ({}, b'{"retry_after_ms": "x"}', None),
     ],
 )
@@ -121,6 +134,14 @@ def test_the_wait_that_a_server_asks_for_is_kept(
 ) -> None:
     endpoint.status, endpoint.headers, endpoint.body = 429, headers, body
     assert fault_of(endpoint.url).retry_after == seconds
+
+
+def test_a_date_to_wait_for_counts_from_now_where_the_server_tells_no_time(endpoint: Endpoint) -> None:
+    in_a_minute = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    endpoint.status, endpoint.headers = 503, {"Retry-After": in_a_minute}
+    wait = fault_of(endpoint.url).retry_after
+    assert wait is not None
+    assert 30 < wait <= 60
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"", b"\xff", b"[" * 100_000])

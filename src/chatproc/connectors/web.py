@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import ssl
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -132,7 +134,7 @@ class Web:
             raise _no_connection(error, where) from error
         if answer.status_code != _OK:
             found = _error_object(content)
-            wait = _retry_after(answer.headers.get("retry-after"), found)
+            wait = _retry_after(answer.headers, found)
             raise AnswerError(answer.status_code, found, where=where, retry_after=wait)
         try:
             said = read(content)
@@ -179,12 +181,34 @@ def _no_connection(error: Exception, where: str) -> SyncError:
     )
 
 
-def _retry_after(header: str | None, said: dict[str, Any]) -> float | None:
+def _retry_after(headers: Mapping[str, str], said: dict[str, Any]) -> float | None:
     """Seconds to wait, as the header or Matrix's own field says it."""
+    header = headers.get("retry-after")
     try:
-        return max(0.0, float(said["retry_after_ms"]) / 1000 if header is None else float(header))
-    except (KeyError, TypeError, ValueError):
+        if header is None:
+            return max(0.0, float(said["retry_after_ms"]) / 1000)
+        return max(0.0, float(header) if _is_number(header) else _until(header, headers))
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _until(date: str, headers: Mapping[str, str]) -> float:
+    """Seconds to a date by the clock of the server that gave it, as far as it tells its time."""
+    now = _moment(headers["date"]) if "date" in headers else datetime.now(UTC)
+    return (_moment(date) - now).total_seconds()
+
+
+def _moment(date: str) -> datetime:
+    moment = parsedate_to_datetime(date)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _shown(text: str) -> str:
