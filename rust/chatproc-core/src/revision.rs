@@ -301,6 +301,10 @@ pub struct Slice {
     pub names: HashMap<Arc<Place>, Naming>,
 }
 
+fn beyond(length: u64, limit: u64) -> String {
+    format!("the line has {length} bytes, input.max_line_bytes allows {limit}")
+}
+
 impl Intake {
     /// Hands over all that was taken in; only the counts stay.
     pub fn take(&mut self) -> Slice {
@@ -326,10 +330,19 @@ impl Intake {
         }
     }
 
+    /// Takes in one line as [`Self::line`] does, if it has no more than `limit` bytes.
+    pub fn line_within(&mut self, known: &dyn Known, raw: &[u8], spot: Spot, limit: u64) -> Result<Verdict> {
+        let length = raw.len() as u64;
+        if length <= limit {
+            return self.line(known, raw, spot);
+        }
+        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), raw);
+        self.refuse(known, refusal, None, Some(raw), spot, length)
+    }
+
     /// Notes a line that was longer than `limit` bytes and was skipped unread.
     pub fn too_long(&mut self, known: &dyn Known, spot: Spot, length: u64, limit: u64) -> Result<Verdict> {
-        let explanation = format!("the line has {length} bytes, input.max_line_bytes allows {limit}");
-        let refusal = Refusal::of_bytes(Reason::TooLong, explanation, &length.to_le_bytes());
+        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), &length.to_le_bytes());
         self.refuse(known, refusal, None, None, spot, length)
     }
 

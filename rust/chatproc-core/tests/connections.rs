@@ -12,7 +12,7 @@ use chatproc_core::lock::RoundLock;
 use chatproc_core::round::Round;
 use chatproc_core::store::Store;
 use chatproc_core::store::connections::{Claim, Name, Run};
-use common::sync::{DAY, LENGTH, Source, dump, outcome, source};
+use common::sync::{DAY, LENGTH, MAX_LINE_BYTES, Source, dump, outcome, source};
 use common::world::{Delivery, chain, delivery};
 use common::{NOW, Project};
 use serde_json::{Value, json};
@@ -274,6 +274,29 @@ fn a_page_that_comes_again_changes_nothing_and_lists_nothing_twice() {
     }
     assert_eq!(one.page(later, &page, 1).unwrap().repeats, 5);
     assert_eq!(project.quarantine().len(), 3);
+}
+
+#[test]
+fn a_line_of_a_page_that_is_too_long_is_set_aside_whole_and_taken_in_once_it_may_be() {
+    let project = Project::new();
+    let mut one = source(&project.state(), "me");
+    let run = one.begin();
+    let (mut long, mut other) = (delivery("long", 1), delivery("other", 2));
+    long.text = "l".repeat(5000);
+    other.text = "o".repeat(long.line().len() - other.line().len() - 1 + other.text.len());
+    let page = [long.line(), other.line(), delivery("a", 3).line()];
+    let taken = one.page(run, &page, 7).unwrap();
+    assert_eq!((taken.written, taken.quarantined, taken.items_used), (1, 2, 3));
+    let state = one.writer.states().unwrap().remove(0);
+    assert_eq!(state.cursor["place"], json!(7), "it stops nothing but itself");
+    assert_eq!(one.page(run, &page, 7).unwrap().repeats, 3);
+    let held = project.quarantine();
+    assert_eq!(held.iter().map(|line| line.reason.as_str()).collect::<Vec<_>>(), ["too-long"; 2]);
+    let limit = MAX_LINE_BYTES;
+    assert_eq!(project.round().retry(held[0].id, limit).unwrap().outcome, "refused");
+    assert_eq!(project.round().retry(held[0].id, 1 << 20).unwrap().outcome, "accepted");
+    assert_eq!(one.page(run, &page, 7).unwrap().repeats, 3);
+    assert_eq!(project.status()["messages"], 2);
 }
 
 #[test]

@@ -80,7 +80,18 @@ fn finish(folder: &Path) {
             let before = fs_err::read(&asked).unwrap_or_default();
             fs_err::write(&asked, [before, b"x".to_vec()].concat()).unwrap();
             let cursor = json!({"place": place}).as_object().unwrap().clone();
-            writer.page(run, &Page { lines: page, cursor: &cursor, more: place < 3, day: DAY }).unwrap();
+            writer
+                .page(
+                    run,
+                    &Page {
+                        lines: page,
+                        cursor: &cursor,
+                        more: place < 3,
+                        day: DAY,
+                        max_line_bytes: u64::MAX,
+                    },
+                )
+                .unwrap();
         }
     });
     let input = Input {

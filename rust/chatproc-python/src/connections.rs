@@ -121,12 +121,13 @@ impl Connections {
         cursor: &Bound<'py, PyAny>,
         more: bool,
         day: &str,
+        max_line_bytes: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let name = Name::new(toolkit, id);
         let run = Run { name: &name, number: run, holder };
         let lines: Vec<Vec<u8>> = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
         let cursor: Map<String, Value> = extract(cursor)?;
-        let page = Page { lines: &lines, cursor: &cursor, more, day };
+        let page = Page { lines: &lines, cursor: &cursor, more, day, max_line_bytes };
         let taken = self.with(py, |connections| connections.page(&run, &page))?;
         give(py, &taken)
     }

@@ -362,7 +362,8 @@ class _Run:
         if page.more and cursor == self.cursor and lines == self.last_lines:
             raise SyncError("the source goes round in a circle: a page with nothing new", fault="bad_data")
         day = due.day_of(self.setting.now(), self.policy.zone)
-        arguments = (self.setting.holder, lines, cursor, page.more, day)
+        longest = self.setting.config.input.max_line_bytes
+        arguments = (self.setting.holder, lines, cursor, page.more, day, longest)
         stored = await self._ask(self.setting.store.page, *self.names, *arguments)
         for name in _COUNTS:
             self.counts[name] += stored[name]

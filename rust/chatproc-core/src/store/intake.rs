@@ -377,7 +377,7 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
         super::delivered(transaction)?;
         let mut intake = Intake::default();
         let spot = Spot::in_file(line.file, line.line, line.offset);
-        let verdict = intake.line(&Stored::over(transaction)?, &raw, spot)?;
+        let verdict = intake.line_within(&Stored::over(transaction)?, &raw, spot, max_line_bytes)?;
         if verdict == Verdict::Refused {
             let refused = intake.refused.remove(0);
             let sql =

@@ -28,6 +28,8 @@ pub struct Page<'a> {
     pub more: bool,
     /// The day whose budget it counts for, `2026-07-01`.
     pub day: &'a str,
+    /// Bytes that a line may have.
+    pub max_line_bytes: u64,
 }
 
 /// What a page was.
@@ -53,7 +55,7 @@ pub fn page(store: &mut Store, run: &Run<'_>, page: &Page<'_>) -> Result<Taken> 
     let taken = store.write(|transaction| {
         connections::check_lease(transaction, run)?;
         connections::turn_to_day(transaction, run.name, page.day)?;
-        let mut intake = take_in(transaction, run, page.lines)?;
+        let mut intake = take_in(transaction, run, page)?;
         let conversations = intake.names.len();
         write_slice(transaction, &mut intake, None)?;
         let Counts { lines, accepted, repeats, quarantined } = intake.counts;
@@ -66,12 +68,13 @@ pub fn page(store: &mut Store, run: &Run<'_>, page: &Page<'_>) -> Result<Taken> 
     Ok(taken)
 }
 
-fn take_in(transaction: &Transaction<'_>, run: &Run<'_>, lines: &[Vec<u8>]) -> Result<Intake> {
+fn take_in(transaction: &Transaction<'_>, run: &Run<'_>, page: &Page<'_>) -> Result<Intake> {
     let mut intake = Intake::default();
     let source: Arc<str> = run.name.to_string().into();
     let known = Stored::over(transaction)?;
-    for (line, raw) in (connections::lines_read(transaction, run)? + 1..).zip(lines) {
-        intake.line(&known, raw, Spot::in_page(source.clone(), line))?;
+    for (line, raw) in (connections::lines_read(transaction, run)? + 1..).zip(page.lines) {
+        let spot = Spot::in_page(source.clone(), line);
+        intake.line_within(&known, raw, spot, page.max_line_bytes)?;
     }
     Ok(intake)
 }

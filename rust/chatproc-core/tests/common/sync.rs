@@ -15,6 +15,8 @@ use super::NOW;
 /// How long every lease of these tests is.
 pub const LENGTH: i64 = 60_000;
 pub const DAY: &str = "2026-07-01";
+/// Bytes that a line of a page may have.
+pub const MAX_LINE_BYTES: u64 = 4096;
 
 /// A connection, and who works on it.
 pub struct Source {
@@ -54,7 +56,10 @@ impl Source {
     pub fn page(&mut self, run: i64, lines: &[Vec<u8>], place: i64) -> Result<Taken> {
         let run = Run { name: &self.name, number: run, holder: &self.holder };
         let cursor = json!({"place": place}).as_object().unwrap().clone();
-        self.writer.page(&run, &Page { lines, cursor: &cursor, more: false, day: DAY })
+        self.writer.page(
+            &run,
+            &Page { lines, cursor: &cursor, more: false, day: DAY, max_line_bytes: MAX_LINE_BYTES },
+        )
     }
 
     pub fn renew(&mut self, run: i64, until: i64) -> bool {
