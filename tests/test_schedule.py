@@ -16,9 +16,10 @@ from chatproc.config import load_config
 from chatproc.connectors.base import Page, SyncError
 from chatproc.loop.due import DAY, HOUR, day_of
 from chatproc.loop.pages import DEEPEST_CURSOR, LARGEST_CURSOR, MOST_EVENTS
+from chatproc.loop.room import NEW_FOR, SEATS
 from chatproc.loop.sync import DEADLINE, Setting, sync_connection
 from chatproc.loop.ticks import Loop
-from chatproc.pipeline import Writer, reading
+from chatproc.pipeline import Writer, _Worker, reading
 from chatproc.schedule import connections
 from tests import scripted
 from tests.project import Project, chat
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
+    from chatproc.agent.session import SessionResult
     from chatproc.connectors.base import Pull
     from chatproc.results import Json
 
@@ -77,7 +79,7 @@ async def played(
     """The loop, and when it ended."""
     tell = [].append if told is None else told.append
     config = load_config(file_of(project))
-    with Writer(config) as writer:
+    with Writer(config, now=events.now) as writer:
         store = _core.Connections(config.storage.state, events.now())
         loop = Loop(config, writer, store, now=events.now, chance=lambda: 0.0, tell=tell)
         running = asyncio.create_task(loop.run())
@@ -281,6 +283,73 @@ def test_many_connections_do_not_come_at_the_same_time(project: Project) -> None
     assert len({at // 60_000 for at in second}) >= 9
 
 
+# ── rounds ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Model:
+    """Sessions that break, for as long as it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, events: Callable[[], int]) -> None:
+        self.asked: list[int] = []
+        self._now = events
+        monkeypatch.setattr(_Worker, "_session", self._break)
+
+    async def _break(self, _batch: Json) -> SessionResult:
+        self.asked.append(self._now())
+        raise RuntimeError
+
+
+def test_what_always_fails_is_asked_ever_less_often_and_again_at_once_when_it_changes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.configure(input={"start_at": 0}, agent={"base_url": "http://127.0.0.1:9/v1"})
+    project.batch("a.jsonl", *chat("lab", "交报告"))
+    told: list[str] = []
+    with virtual() as events:
+        model = Model(monkeypatch, events.now)
+
+        async def act(_loop: Loop, events: VirtualLoop) -> None:
+            await asyncio.sleep(30 * 3600)
+            waits = [round(gap / 60_000) for gap in gaps(model.asked)]
+            assert waits[:8] == [20, 20, 40, 80, 160, 320, 360, 360]
+            asked = len(model.asked)
+            project.rules.write_text("P1: everything.", encoding="utf-8")
+            await asyncio.sleep(1201)
+            assert len(model.asked) > asked, "other rules: another question"
+            await asyncio.sleep(2 * 3600)
+            asked = len(model.asked)
+            project.batch("b.jsonl", *chat("other", "开会"))
+            await asyncio.sleep(1201)
+            assert len(model.asked) > asked, "what is new waits for nothing"
+            asked = len(model.asked)
+            events.set_clock(-400 * 86400)
+            await asyncio.sleep(1261)
+            assert len(model.asked) > asked, "a clock that is set back holds nothing up for a year"
+            await asyncio.sleep(30 * 3600)
+            asked = len(model.asked)
+            events.set_clock(30 * 86400)
+            await asyncio.sleep(70)
+            assert len(model.asked) == asked + 1
+            await asyncio.sleep(3 * 3600)
+            assert len(model.asked) == asked + 1, "the wait begins anew, it is no shorter for the month"
+
+        events.run_until_complete(played(project, act, events, told))
+    assert any("failed again and wait; the next try is at 2026-07-01T" in line for line in told)
+
+
+def test_a_model_that_is_away_makes_no_group_wait_longer(project: Project) -> None:
+    project.configure(input={"start_at": 0}, agent={"base_url": "http://127.0.0.1:9/v1", "retries": 0})
+    project.batch("a.jsonl", *chat("lab", "交报告"))
+
+    async def act(loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(6 * 3600 + 10)
+        assert loop.counts["rounds"] == loop.counts["ticks"] == 19
+        shown = _core.status(project.state)
+        assert shown["retry"]["at"] * 1000 <= events.now(), "it is asked at every tick"
+
+    play(project, act)
+
+
 # ── the configuration ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -446,6 +515,22 @@ def test_a_source_that_hangs_delays_no_other_and_ends_as_a_failure(project: Proj
     state = rows(project)["bad0"]
     assert (state["failures_in_row"], state["error_class"]) == (2, "network")
     assert state["error_text"] == f"nothing came for {DEADLINE:.0f} seconds"
+
+
+def test_sources_that_hang_fill_no_place_however_many_they_are(project: Project) -> None:
+    good = Source("good")
+
+    async def hang(_: Pull) -> AsyncIterator[Page]:
+        await asyncio.Event().wait()
+        yield Page(events=(), cursor={})
+
+    names = [f"bad{number}" for number in range(3 * SEATS)]
+    SOURCES.update(dict.fromkeys(names, hang))
+    project.connect(*hourly(*names, "good"))
+    play(project, sleeping(4 * 3600))
+    assert good.began[0] - BEGIN <= 3 * (NEW_FOR + 1) * 1000, "nobody knew yet that they hang"
+    assert set(gaps(good.began)[1:]) == {HOUR}, "it waits for none of them any more"
+    assert {state["error_class"] for name, state in rows(project).items() if name != "good"} == {"network"}
 
 
 def test_a_run_whose_time_is_up_goes_on_at_the_next_tick_from_its_place(project: Project) -> None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     Watch = Callable[[Progress], None] | None
 
 _MILLION = 1_000_000
+_NOT_OF_THE_GROUP = {"refused", "quota", "redirect", "rate_limited", "network"}
+"""Ends of a session for which no group is to blame: none of them waits longer for it."""
 
 
 # ── a round ──────────────────────────────────────────────────────────────────────────────────────────
@@ -90,30 +92,28 @@ async def arun_round(config: Config, *, progress: Watch = None) -> RoundReport:
 
 
 async def round_with(
-    writer: Writer, config: Config, *, quiet_before: int | None = None, progress: Watch = None
+    writer: Writer, config: Config, *, patient: bool = False, progress: Watch = None
 ) -> RoundReport:
     """`arun_round` over a store that is open for rounds already, as in `run`.
 
     Args:
         writer: Holds the store of this configuration.
         config: From `load_config`.
-        quiet_before: A segment with a message sent after this waits; milliseconds since 1970.
+        patient: Leave what is still talked in, and what failed and is tried again later, to another round.
         progress: As in `run_round`.
     """
     from chatproc.rules import read_rules
 
     rules = read_rules(config.rules.file)
-    options = _options(config)
-    if quiet_before is not None:
-        options |= {"quiet_before": quiet_before, "now": _now()}
     settings = _settings(config, rules)
     with writer.noted() as finish:
         begin = time.time()
         first = await to_end(writer.export, config)
         ingest = await writer.ingest(config, progress)
-        plan = await asyncio.to_thread(writer.store.plan, options, settings)
+        plan = await asyncio.to_thread(writer.store.plan, _options_now(writer, config, patient), settings)
         done = await _work(config, rules, writer, plan, progress)
         if plan["groups"]:
+            options = _options_now(writer, config, patient)
             plan = await asyncio.to_thread(writer.store.plan, options, settings)
         export = await to_end(writer.export, config)
         report = RoundReport(
@@ -122,6 +122,8 @@ async def round_with(
                 "groups": done.groups,
                 "pending": plan["pending"],
                 "waiting": plan["waiting"],
+                "put_off": plan["put_off"],
+                "retry_at": plan["retry_at"],
                 "oversized": plan["oversized"],
                 "usage": done.usage(config),
                 "seconds": round(time.time() - begin, 3),
@@ -137,25 +139,35 @@ async def round_with(
         return report
 
 
+def _options_now(writer: Writer, config: Config, patient: bool) -> Json:  # noqa: FBT001 - asked for by name above
+    options = _options(config)
+    if not patient:
+        return options
+    now, settle = writer.now(), round(config.schedule.settle_seconds * 1000)
+    return options | {"back_off": True, "now": now, "quiet_before": now - settle if settle else None}
+
+
 class Writer:
     """The store, held for rounds: opened with its lock, closed with it.
 
     Args:
         config: Says which store. What a round does with it may follow another configuration.
+        now: The wall clock, milliseconds since 1970.
 
     Raises:
         StateLockedError: Another process writes rounds into this store.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, now: Callable[[], int] | None = None) -> None:
         """Open nothing yet."""
+        self.now = now or _now
         self._state = config.storage.state
         self._zone = config.rules.timezone
 
     def __enter__(self) -> Self:
         """Take the lock."""
         self.holder = holder_now(self._zone)
-        self.store = _core.Round(self._state, self.holder, _now())
+        self.store = _core.Round(self._state, self.holder, self.now())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -165,13 +177,13 @@ class Writer:
     @contextmanager
     def noted(self) -> Iterator[Callable[[Json], None]]:
         """A round in the store's list of rounds, with its end, however it ends."""
-        self.store.begin(_now())
+        self.store.begin(self.now())
         try:
-            yield lambda summary: self.store.finish(_now(), summary)
+            yield lambda summary: self.store.finish(self.now(), summary)
         except BaseException as error:
             what = error.what if isinstance(error, ChatprocError) else type(error).__name__
             what = "stopped by a person" if isinstance(error, asyncio.CancelledError) else what
-            self.store.finish(_now(), {"error": what})
+            self.store.finish(self.now(), {"error": what})
             raise
 
     async def ingest(self, config: Config, progress: Watch) -> Json:
@@ -273,6 +285,7 @@ class _Worker:
         self.config = config
         self.rules = rules
         self.store = writer.store
+        self.now = writer.now
         self.endpoint = endpoint
         self.done = done
         self.progress = progress
@@ -342,11 +355,12 @@ class _Worker:
             if conversation["outcome"] == "accepted":
                 self._commit(conversation, result.usage, made, outcome)
             else:
-                self._fail(outcome, conversation["reason"])
+                away = result.error is not None and result.error["kind"] in _NOT_OF_THE_GROUP
+                self._fail(outcome, conversation["reason"], counts=not away)
 
     def _commit(self, conversation: Json, usage: Json, made: dict[str, int], outcome: Json) -> None:
         try:
-            committed = self.store.commit(outcome["id"], conversation, usage, made, _now())
+            committed = self.store.commit(outcome["id"], conversation, usage, made, self.now())
         except TaskConflict as conflict:
             outcome.update(outcome="conflict", reason=f"{conflict.what}; the next round asks again")
         except EvidenceError as error:
@@ -363,8 +377,8 @@ class _Worker:
             reason = f"the session broke ({type(error).__name__}); this is a fault of chatproc"
             self._fail(self.outcomes[group_id], reason)
 
-    def _fail(self, outcome: Json, reason: str) -> None:
-        self.store.fail(outcome["id"], reason, _now())
+    def _fail(self, outcome: Json, reason: str, *, counts: bool = True) -> None:
+        self.store.fail(outcome["id"], reason, self.now(), counts)
         outcome.update(outcome="failed", reason=reason)
 
     def _tell(self) -> None:

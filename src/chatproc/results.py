@@ -118,7 +118,7 @@ class Status:
         """The counts as a JSON document.
 
         `events messages conversations tasks{} outcomes{} forks oversized[] quarantined outbox
-        pending_segments last_round connections[]`
+        pending_segments retry{segments at} last_round connections[]`
         """
         return dict(self.document)
 

@@ -21,9 +21,10 @@ from chatproc.config import DEFAULT_CONFIG, load_config
 from chatproc.errors import ConfigError
 from chatproc.holder import holder_now
 from chatproc.loop import due
+from chatproc.loop.room import Room
 from chatproc.loop.standing import rows_by_name, stand
 from chatproc.loop.sync import Setting, policy_of, report_of, sync_connection
-from chatproc.loop.ticks import AT_ONCE, Loop
+from chatproc.loop.ticks import Loop
 from chatproc.pipeline import Writer, reading
 from chatproc.results import ConnectionStates, LoopReport, SyncReport
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from chatproc.loop.due import Row
     from chatproc.results import Json
 
-# A connector may block one or two threads in a source that hangs; commits must still find one.
-_THREADS = 4 * AT_ONCE
+# Made as they are needed. A connector may block some in a source that hangs; commits must still find one.
+_THREADS = 1024
 _LAST_WORDS = 0.5
 
 _Result = TypeVar("_Result")
@@ -152,7 +153,7 @@ async def _sync_all(
         stopping=asyncio.Event(),
     )
     rows = rows_by_name(store.states())
-    room = asyncio.Semaphore(AT_ONCE)
+    room = Room()
     tasks = [
         asyncio.create_task(_sync_one(setting, known, rows.get((known.toolkit, known.id)), room, force=force))
         for known in chosen
@@ -167,7 +168,7 @@ async def _sync_all(
 
 
 async def _sync_one(
-    setting: Setting, connection: ConnectionConfig, row: Row | None, room: asyncio.Semaphore, *, force: bool
+    setting: Setting, connection: ConnectionConfig, row: Row | None, room: Room, *, force: bool
 ) -> Json:
     policy = policy_of(setting.config, connection)
     verdict = due.decide(policy, row, setting.now())
@@ -176,7 +177,7 @@ async def _sync_one(
         if row is not None and verdict.state in {"stopped", "open"}:
             error = {"class": row["error_class"], "text": row["error_text"]}
         return report_of(connection, "skipped", why=verdict.why, error=error)
-    async with room:
+    async with room.seat(row):
         return await sync_connection(setting, connection, "sync", row)
 
 
@@ -278,7 +279,7 @@ class RunningLoop:
 
     async def _main(self) -> None:
         self._events = asyncio.get_running_loop()
-        with Writer(self._config) as writer:
+        with Writer(self._config, now=_now) as writer:
             store = _core.Connections(self._config.storage.state, _now())
             try:
                 self._loop = Loop(self._config, writer, store, now=_now, chance=_chance, tell=self._say)

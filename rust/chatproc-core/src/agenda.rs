@@ -30,6 +30,10 @@ pub struct Agenda {
     pub oversized: Vec<Candidate>,
     /// Segments that are still talked in: pending, and left to a later round.
     pub waiting: usize,
+    /// Segments that failed and are tried again later: pending, and left to a later round.
+    pub put_off: usize,
+    /// When the first of these is tried again, milliseconds since 1970.
+    pub retry_at: Option<i64>,
     /// Where each group stands, by its id.
     places: HashMap<String, usize>,
 }
@@ -91,6 +95,10 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
     let pending = candidates.len();
     candidates.retain(|candidate| !options.is_lively(candidate.newest_at));
     let lively = pending - candidates.len();
+    let until = |candidate: &Candidate| options.put_off_until(candidate.failed);
+    let retry_at = candidates.iter().filter_map(until).min();
+    let put_off = candidates.iter().filter_map(until).count();
+    candidates.retain(|candidate| until(candidate).is_none());
     let mut waiting: Vec<Waiting> = Vec::new();
     for (number, candidate) in candidates.iter().enumerate() {
         if waiting.last().is_none_or(|last| last.place != *candidate.place) {
@@ -131,7 +139,7 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
     let oversized = planned.oversized.iter().filter_map(|&(_, number)| take(number)).collect();
     // Of equal ids the first.
     let places = groups.iter().enumerate().rev().map(|(place, group)| (group.id.clone(), place)).collect();
-    Agenda { groups, oversized, waiting: lively, places }
+    Agenda { groups, oversized, waiting: lively, put_off, retry_at, places }
 }
 
 impl GroupPlan {

@@ -54,6 +54,8 @@ pub struct Options {
     pub quiet_before: Option<i64>,
     /// The present, beside `quiet_before`: what is dated as far beyond it as that lies back does not wait.
     pub now: Option<i64>,
+    /// Whether, beside `now`, a segment that failed again and again waits longer and longer: [`retry_at`].
+    pub back_off: bool,
 }
 
 impl Default for Options {
@@ -72,6 +74,7 @@ impl Default for Options {
             timezone: "Asia/Shanghai".to_owned(),
             quiet_before: None,
             now: None,
+            back_off: false,
         }
     }
 }
@@ -109,6 +112,15 @@ impl Options {
         quiet_before < newest_at && newest_at <= ahead
     }
 
+    /// Until when a segment with these failures is put off; none when it is tried now.
+    #[must_use]
+    pub fn put_off_until(&self, failed: Option<Failed>) -> Option<i64> {
+        let now = self.now.filter(|_| self.back_off)?;
+        // A stamp of the future is of a clock that was wrong: nothing waits for it.
+        let at = retry_at(failed.filter(|failed| failed.at <= now)?);
+        (at > now).then_some(at)
+    }
+
     /// What decides the segments.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // `check` bounds both
@@ -133,6 +145,27 @@ impl Options {
             }),
         }
     }
+}
+
+/// How often in a row a segment was tried in vain, and when last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Attempts.
+    pub attempts: i64,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+const FIRST_WAIT: i64 = 20 * 60 * 1000;
+const LONGEST_WAIT: i64 = 6 * 60 * 60 * 1000;
+
+/// When a segment that failed is worth another try: the first time at once, then after twenty minutes, and
+/// twice as long after each further failure, up to six hours.
+#[must_use]
+pub fn retry_at(failed: Failed) -> i64 {
+    let doublings = u32::try_from(failed.attempts - 2);
+    let wait = doublings.map_or(0, |doublings| FIRST_WAIT << doublings.min(16)).min(LONGEST_WAIT);
+    failed.at.saturating_add(wait)
 }
 
 /// What planning needs of a pending segment.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::agenda::{Agenda, GroupPlan, GroupView, Shelf, agenda};
-use crate::document::Batch;
+use crate::document::{Batch, seconds};
 use crate::error::{Error, Result};
 use crate::event::Kind;
 use crate::export::{self, Exported};
@@ -72,6 +72,10 @@ pub struct RoundPlan {
     pub oversized: Vec<Value>,
     /// Segments that are pending and still talked in; in no group.
     pub waiting: usize,
+    /// Segments that failed and are tried again later; in no group.
+    pub put_off: usize,
+    /// When the first of these is tried again, Unix seconds.
+    pub retry_at: Option<f64>,
 }
 
 /// A writer of rounds. Only one exists at a time for a store.
@@ -140,6 +144,8 @@ impl Round {
             pending: agenda.groups.len(),
             oversized: shelf.all_oversized(&agenda, &options)?,
             waiting: agenda.waiting,
+            put_off: agenda.put_off,
+            retry_at: agenda.retry_at.map(seconds),
         };
         snapshot.finish()?;
         self.store.expect_small_writes()?;
@@ -192,7 +198,9 @@ impl Round {
     }
 
     /// Notes why a group could not be done; it stays pending.
-    pub fn fail(&mut self, group: &str, reason: &str, now: i64) -> Result<()> {
+    ///
+    /// `counts`: whether that may be its own fault, so that it waits longer before each further try.
+    pub fn fail(&mut self, group: &str, reason: &str, now: i64, counts: bool) -> Result<()> {
         let Planned { settings_fp, agenda, .. } = self.planned()?;
         let settings_fp = *settings_fp;
         let segments: Vec<(i64, [u8; 32])> = agenda
@@ -201,7 +209,8 @@ impl Round {
             .iter()
             .filter_map(|segment| Some((segment.number?, segment.content_fp)))
             .collect();
-        self.store.write(|transaction| ledger::fail(transaction, &segments, &settings_fp, now, reason))
+        self.store
+            .write(|transaction| ledger::fail(transaction, &segments, &settings_fp, now, reason, counts))
     }
 
     /// Notes that a round begins.

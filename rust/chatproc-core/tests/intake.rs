@@ -549,7 +549,7 @@ fn a_failed_group_stays_pending_with_its_reason_until_it_is_committed() {
     project.ingest();
     let mut round = project.round();
     let plan = round.plan(Options { max_messages: 1, ..Options::default() }, settings()).unwrap();
-    round.fail(&plan.groups[0].id, "no answer", NOW).unwrap();
+    round.fail(&plan.groups[0].id, "no answer", NOW, true).unwrap();
     drop(round);
     let status = project.status();
     assert_eq!((&status["outcomes"]["failed"], &status["outcomes"]["pending"]), (&json!(3), &json!(3)));
@@ -557,6 +557,59 @@ fn a_failed_group_stays_pending_with_its_reason_until_it_is_committed() {
     assert_eq!(pending(&project, &[], &Options::default()).len(), 6);
     finish(&project, &Options::default());
     assert_eq!(project.status()["outcomes"]["read-no-task"], 6);
+}
+
+#[test]
+fn what_fails_again_and_again_waits_longer_and_longer_where_it_is_asked_to() {
+    let project = Project::new();
+    project.write_lines("1.jsonl", &lines_of(&three_segments()));
+    project.ingest();
+    let minutes = |count: i64| NOW + count * 60_000;
+    let at =
+        |now| Options { back_off: true, now: Some(now), max_groups_per_round: 1000, ..Options::default() };
+    let count = |now| project.round().plan(at(now), settings()).unwrap().put_off;
+    let mut now = NOW;
+    let mut waits = Vec::new();
+    for attempt in 0..9 {
+        let mut round = project.round();
+        let plan = round.plan(at(now), settings()).unwrap();
+        assert_eq!(plan.put_off, 0);
+        for group in &plan.groups {
+            round.fail(&group.id, "no answer", now, true).unwrap();
+            // What is not its own fault changes nothing.
+            round.fail(&group.id, "no network", now, false).unwrap();
+        }
+        let told = round.plan(at(now), settings()).unwrap();
+        assert_eq!(told.groups.is_empty(), attempt > 0);
+        assert_eq!(project.status()["retry"]["segments"], json!(3));
+        let retry = told.retry_at.map_or(now, |seconds| (seconds * 1000.0) as i64);
+        assert_eq!(project.status()["retry"]["at"], json!(retry as f64 / 1000.0));
+        drop(round);
+        if retry > now {
+            assert_eq!((count(retry - 1), count(retry)), (3, 0));
+        }
+        waits.push((retry - now) / 60_000);
+        now = retry;
+    }
+    assert_eq!(waits, [0, 20, 40, 80, 160, 320, 360, 360, 360]);
+    assert_eq!(count(minutes(-10)), 0, "a clock that was set back holds nothing up");
+    let hurried = Options { back_off: false, ..at(now) };
+    assert_eq!(project.round().plan(hurried, settings()).unwrap().put_off, 0);
+    let other = Settings { model: "another".to_owned(), ..settings() };
+    assert_eq!(
+        project.round().plan(at(now - 1), other).unwrap().put_off,
+        0,
+        "another model is asked at once"
+    );
+    // An edit is another content; the segments beside it wait on.
+    let mut edited = three_segments().remove(0);
+    edited.revision = 1;
+    edited.text.push('!');
+    edited.event_id = "edited".to_owned();
+    project.write_lines("2.jsonl", &lines_of(&[edited]));
+    project.ingest();
+    let plan = project.round().plan(at(now - 1), settings()).unwrap();
+    assert_eq!((plan.put_off, plan.groups.len()), (2, 1));
 }
 
 #[test]

@@ -137,8 +137,8 @@ impl Round {
         give(py, &committed)
     }
 
-    fn fail(&self, py: Python<'_>, group: &str, reason: &str, now: i64) -> PyResult<()> {
-        self.with(py, |round| round.fail(group, reason, now))
+    fn fail(&self, py: Python<'_>, group: &str, reason: &str, now: i64, counts: bool) -> PyResult<()> {
+        self.with(py, |round| round.fail(group, reason, now, counts))
     }
 
     fn begin(&self, py: Python<'_>, now: i64) -> PyResult<()> {

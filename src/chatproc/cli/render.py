@@ -248,7 +248,7 @@ def status_blocks(document: Document) -> list[Block]:
         ("outbox", document["outbox"]),
     ]
     return [
-        Facts([*facts, *_last_round(document["last_round"])]),
+        Facts([*facts, *_last_round(document["last_round"]), *_retry(document["retry"])]),
         _oversized(document["oversized"]),
         *connections_blocks(document),
     ]
@@ -265,6 +265,14 @@ def _last_round(last: Mapping[str, Any] | None) -> list[tuple[str, object]]:
         return [("last round", f"{began}: stopped: {report['error']}")]
     told = f"{began}: {_counts(report['groups'])}; {report['tasks']} tasks"
     return [("last round", told), ("pending groups then", report["pending"])]
+
+
+def _retry(retry: Mapping[str, Any]) -> list[tuple[str, object]]:
+    if not retry["segments"]:
+        return []
+    at = datetime.fromtimestamp(retry["at"]).astimezone()
+    when = at.isoformat(" ", "seconds") if at > datetime.now().astimezone() else "at its next round"
+    return [("failed segments", f"{retry['segments']}; `run` tries again {when}, `once` at any time")]
 
 
 def connections_blocks(document: Document) -> list[Block]:

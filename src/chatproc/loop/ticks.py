@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from chatproc.config import load_config
 from chatproc.errors import ChatprocError, ConfigError
 from chatproc.loop import due
+from chatproc.loop.room import Room
 from chatproc.loop.standing import rows_by_name
 from chatproc.loop.sync import Setting, policy_of, sync_connection
 from chatproc.loop.watch import Watch
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
 
     Name = tuple[str, str]
 
-AT_ONCE = 16
-"""Connections that are synced at the same time."""
-
-PATIENCE = 60.0
+PATIENCE = 10.0
 """Seconds that a round waits for the syncs that began before it."""
 
 # A machine that slept wakes with a wall clock far ahead; monotonic waits do not notice it.
@@ -102,10 +100,11 @@ class Loop:
         self._stopping = asyncio.Event()
         self._wake = asyncio.Event()
         self._round_wanted = asyncio.Event()
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = Room()
         self._syncs: dict[Name, asyncio.Task[None]] = {}
         self._nudged: dict[Name, Trigger] = {}
         self._held_until: dict[Name, float] = {}
+        self._retry: asyncio.TimerHandle | None = None
 
     # ── from outside ─────────────────────────────────────────────────────────────────────────────────
 
@@ -268,7 +267,7 @@ class Loop:
     async def _sync(self, connection: ConnectionConfig, trigger: Trigger, row: Row | None) -> None:
         name = (connection.toolkit, connection.id)
         try:
-            async with self._room:
+            async with self._room.seat(row):
                 if not self._stopping.is_set():
                     self._note(await sync_connection(self._setting(), connection, trigger, row))
         except Exception as error:  # noqa: BLE001 - a fault of one connection is its own
@@ -336,9 +335,7 @@ class Loop:
         """One round; whether another one has something to do and this one got on well."""
         self._check_store()
         config = self.config
-        settle = round(config.schedule.settle_seconds * 1000)
-        quiet_before = self._now() - settle if settle else None
-        report = await round_with(self._writer, config, quiet_before=quiet_before)
+        report = await round_with(self._writer, config, patient=True)
         self.counts["rounds"] += 1
         outcomes = Counter(group["outcome"] for group in report.round["groups"])
         self._tell_round(report, outcomes)
@@ -346,8 +343,18 @@ class Loop:
             self._later(self.want_round)
         if report.round["waiting"]:
             asyncio.get_running_loop().call_later(config.schedule.settle_seconds, self.want_round)
-        # What failed is asked again by the next round: that is worth it only while more succeeds.
+        self._retry_at(report.round["retry_at"])
+        # What failed once is asked again by the next round: that is worth it only while more succeeds.
         return bool(report.round["pending"] and outcomes["done"] > outcomes["failed"])
+
+    def _retry_at(self, at: float | None) -> None:
+        """A round when the first of what was put off is worth another try; each round tells that anew."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if at is not None:
+            seconds = max(0.0, at - self._now() / 1000)
+            self._retry = asyncio.get_running_loop().call_later(seconds, self.want_round)
 
     def _tell_round(self, report: RoundReport, outcomes: Counter[str]) -> None:
         for group in report.round["groups"]:
@@ -361,6 +368,9 @@ class Loop:
         if new or outcomes or report.export["events"]:
             done, pending = outcomes["done"], report.round["pending"]
             self._tell(f"round: {new} new lines, {done} groups done, {tasks} tasks, {pending} groups pending")
+        if outcomes["failed"] and report.round["put_off"]:
+            at = due.moment(round(report.round["retry_at"] * 1000), self.config.rules.timezone)
+            self._tell(f"{report.round['put_off']} segments failed again and wait; the next try is at {at}")
 
     @staticmethod
     def _fault(what: str, error: BaseException) -> None:

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::error::Result;
 use crate::event::{Kind, State};
-use crate::plan::Options;
+use crate::plan::{Failed, Options};
 use crate::revision::{Intake, Message, Place, Touched};
 use crate::segment::{Grouping, Row, Segment, View, alone_fits, segment};
 use crate::store::messages::{find_conversation, kind_of, state_of};
@@ -47,6 +47,8 @@ pub struct Candidate {
     pub subject_at: i64,
     /// When its newest message was sent.
     pub newest_at: i64,
+    /// How it failed under these settings.
+    pub failed: Option<Failed>,
     /// Its messages, in order, system notices among them.
     pub members: Vec<Member>,
     /// Messages shown before them as history.
@@ -522,6 +524,7 @@ fn fresh_candidates(
             files: segment.files,
             subject_at,
             newest_at: segment.newest_at,
+            failed: None,
             members: members(&segment.members),
             carried: members(&segment.carried),
             order: (first.sent_at, first.index, first.key.clone()),
@@ -539,11 +542,13 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
            SELECT 1 FROM ledger l WHERE l.content_fp = s.content_fp AND l.settings_fp = ?1)"
     };
     let sql = format!(
-        "SELECT s.*, c.platform, c.account_id, c.id FROM segments s JOIN conversations c USING (conversation)
+        "SELECT s.*, c.platform, c.account_id, c.id, f.attempts, f.at
+         FROM segments s JOIN conversations c USING (conversation)
+         LEFT JOIN failures f ON f.content_fp = s.content_fp AND f.settings_fp = ?1
          WHERE {open} AND s.subject_at IS NOT NULL"
     );
     let mut query = conn.prepare(&sql)?;
-    let mut rows = if current { query.query([])? } else { query.query([settings_fp])? };
+    let mut rows = query.query([settings_fp])?;
     let mut candidates = Vec::new();
     let mut places: HashMap<i64, Arc<Place>> = HashMap::new();
     while let Some(row) = rows.next()? {
@@ -552,6 +557,10 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
             Entry::Vacant(new) => new.insert(Arc::new(place_of(row)?)),
         };
         let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
+        let failed = match (row.get("attempts")?, row.get("at")?) {
+            (Some(attempts), Some(at)) => Some(Failed { attempts, at }),
+            _ => None,
+        };
         let members = |name| -> Result<Vec<Member>> {
             let numbers: Vec<i64> = serde_json::from_str(&row.get::<_, String>(name)?)?;
             Ok(numbers.into_iter().map(Member::Stored).collect())
@@ -566,6 +575,7 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
             files: unsigned("files")?,
             subject_at: row.get("subject_at")?,
             newest_at: row.get("newest_at")?,
+            failed,
             members: members("members")?,
             carried: members("carried")?,
             order: (row.get("first_at")?, row.get("first_position")?, row.get("first_key")?),
@@ -574,18 +584,19 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
     Ok(candidates)
 }
 
-/// Notes why a group's segments could not be done. They stay pending.
+/// Notes why a group's segments could not be done. They stay pending. What does not count is no further attempt.
 pub fn fail(
     transaction: &Transaction<'_>,
     segments: &[(i64, [u8; 32])],
     settings_fp: &[u8; 32],
     now: i64,
     reason: &str,
+    counts: bool,
 ) -> Result<()> {
     for (segment, content_fp) in segments {
         let sql = "INSERT INTO failures VALUES(?1, ?2, 1, ?3, ?4)
-                   ON CONFLICT DO UPDATE SET attempts = attempts + 1, at = excluded.at, reason = excluded.reason";
-        transaction.prepare_cached(sql)?.execute(params![content_fp, settings_fp, now, reason])?;
+                   ON CONFLICT DO UPDATE SET attempts = attempts + ?5, at = excluded.at, reason = excluded.reason";
+        transaction.prepare_cached(sql)?.execute(params![content_fp, settings_fp, now, reason, counts])?;
         let sql = "UPDATE segments SET status = 'failed', failure = ?3
                    WHERE segment = ?1 AND content_fp = ?2 AND status IN ('pending', 'failed')";
         transaction.prepare_cached(sql)?.execute(params![segment, content_fp, reason])?;

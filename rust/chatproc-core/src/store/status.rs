@@ -3,7 +3,9 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::{Map, Value, json};
 
+use crate::document::seconds;
 use crate::error::Result;
+use crate::plan::{Failed, retry_at};
 use crate::revision::{Place, Told};
 use crate::store::{connections, meta, outbox, quarantine, rounds, tasks};
 
@@ -37,6 +39,7 @@ pub fn status(conn: &Connection) -> Result<Value> {
         "pending_segments": count(
             "SELECT count(*) FROM segments WHERE status IN ('pending', 'failed')",
         )?,
+        "retry": retry(conn)?,
         "last_round": rounds::last(conn)?,
         "connections": connections_without_cursor(conn)?,
     }))
@@ -97,6 +100,16 @@ pub(super) fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, V
     Ok(counts)
 }
 
+/// Segments whose last try failed, and when `run` tries the first of them again, in Unix seconds.
+fn retry(conn: &Connection) -> Result<Value> {
+    let sql = "SELECT f.attempts, f.at FROM segments s JOIN failures f USING (content_fp)
+               WHERE s.status = 'failed' AND f.settings_fp = (SELECT value FROM meta WHERE key = 'settings_fp')";
+    let mut query = conn.prepare_cached(sql)?;
+    let failed = query.query_map([], |row| Ok(Failed { attempts: row.get(0)?, at: row.get(1)? }))?;
+    let at: Vec<i64> = failed.map(|failed| Ok(retry_at(failed?))).collect::<Result<_>>()?;
+    Ok(json!({"segments": at.len(), "at": at.iter().min().copied().map(seconds)}))
+}
+
 fn oversized(conn: &Connection) -> Result<Vec<Value>> {
     let sql = "SELECT s.chars, s.sent, s.first_key, s.subject_at, c.platform, c.account_id, c.id, c.name
                FROM segments s JOIN conversations c USING (conversation)
@@ -112,7 +125,7 @@ fn oversized(conn: &Connection) -> Result<Vec<Value>> {
         Ok(json!({
             "conversation": conversation, "chars": row.get::<_, i64>(0)? + envelope, "limit": limit,
             "messages": row.get::<_, i64>(1)?, "first_message": row.get::<_, String>(2)?,
-            "first_sent_at": crate::document::seconds(row.get(3)?),
+            "first_sent_at": seconds(row.get(3)?),
         }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

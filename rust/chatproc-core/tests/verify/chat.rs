@@ -86,7 +86,7 @@ impl Chat {
         self.now += 10;
         let group = conversation.group.as_str();
         let tasks = match answer {
-            Answer::Failure => return round.fail(group, "the model is away", self.now).unwrap(),
+            Answer::Failure => return round.fail(group, "the model is away", self.now, true).unwrap(),
             Answer::Nothing => Vec::new(),
             Answer::Task => vec![draft(batch, conversation, None)],
             Answer::Update => {
@@ -105,7 +105,7 @@ impl Chat {
                 let lists = [committed.tasks, committed.superseded, committed.noted];
                 session.extend(lists.concat().into_iter().map(|task| (task.task_id, task.revision)));
             }
-            Err(error) => round.fail(group, &error.to_string(), self.now).unwrap(),
+            Err(error) => round.fail(group, &error.to_string(), self.now, true).unwrap(),
         }
     }
 
