@@ -188,6 +188,11 @@ impl Store {
         self.cache(SMALL_CACHE)
     }
 
+    /// Holds many pages from now on: all of the store will be read.
+    pub fn expect_much(&self) -> Result<()> {
+        self.cache(CACHE)
+    }
+
     fn cache(&self, kibibytes: i64) -> Result<()> {
         Ok(self.conn.pragma_update(None, "cache_size", -kibibytes)?)
     }

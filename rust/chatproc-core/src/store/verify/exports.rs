@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
-use super::Findings;
+use super::{Findings, Place};
 use crate::error::Result;
 use crate::store::{Store, outbox};
 
@@ -36,12 +36,8 @@ fn listed(conn: &Connection) -> Result<Vec<Listed>> {
 }
 
 /// Every file that is done stands in the folder with the bytes of its rows, and no other stands there.
-pub(super) fn exports(
-    conn: &Connection,
-    state: &Path,
-    output: &Path,
-    findings: &mut Findings<'_>,
-) -> Result<()> {
+pub(super) fn exports(conn: &Connection, place: &Place<'_>, findings: &mut Findings<'_>) -> Result<()> {
+    let Place { state, output } = *place;
     let listed = listed(conn)?;
     for file in &listed {
         findings.checked.files += 1;

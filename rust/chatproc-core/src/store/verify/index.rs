@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
+use super::{Findings, Place};
 use crate::error::Result;
 use crate::store::search;
 use crate::task::Record;
@@ -12,7 +13,7 @@ use crate::task::Record;
 type Count = (i64, i64);
 
 /// The index's own list of words against the one that the tasks' texts make.
-pub(super) fn index(conn: &Connection) -> Result<Option<String>> {
+pub(super) fn index(conn: &Connection, _: &Place<'_>, findings: &mut Findings<'_>) -> Result<()> {
     let mut expected = expected(conn)?;
     conn.execute_batch(
         "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab(main, task_search, col)",
@@ -28,8 +29,11 @@ pub(super) fn index(conn: &Connection) -> Result<Option<String>> {
         wrong += u64::from(word.and_then(|word| expected.remove(&word)) != Some(count));
     }
     wrong += expected.len() as u64;
-    let explanation = || format!("{wrong} of its words are not those of the tasks: searches may miss tasks");
-    Ok((wrong > 0).then(explanation))
+    if wrong > 0 {
+        let explanation = format!("{wrong} of its words are not those of the tasks: searches may miss tasks");
+        findings.broken("search", "the text index", explanation);
+    }
+    Ok(())
 }
 
 fn expected(conn: &Connection) -> Result<HashMap<(bool, u64), Count>> {
