@@ -370,7 +370,7 @@ class Project:
     def outcome(self) -> dict[str, Any]:
         """What two runs must agree on: counts, tasks and events, without times, usage, rows and borders."""
         status = self.status()
-        del status["last_round"]
+        del status["last_round"], status["retry"]
         return {
             "status": status,
             "tasks": sorted((_timeless(task) for task in self.tasks()), key=lambda task: task["task_id"]),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 import chatproc
-from chatproc import _core
+from chatproc import _core, load_config, update_task_status
 from tests.lines_server import HANG, LinesServer, install, messages
 from tests.project import PATIENCE, Project, chat
-from tests.sse import Answer, ModelServer, one_task_each
+from tests.sse import Answer, ModelServer, one_task_each, prose
+from tests.test_faults import mounted
 from tests.test_kills import ALL_FAIL_POINTS, failpoint_package
 
 if TYPE_CHECKING:
@@ -342,6 +345,89 @@ def texts(document: dict[str, Any]) -> list[str]:
         for segment in conversation["segments"]
         for message in segment["messages"]
     ]
+
+
+def test_what_always_fails_is_told_with_its_next_try_and_once_tries_at_any_time(
+    project: Project, model: ModelServer
+) -> None:
+    def answer(request: dict[str, Any]) -> Answer:
+        hard = "难题" in json.dumps(request, ensure_ascii=False)
+        return prose("nothing to hand in") if hard else one_task_each(request)
+
+    model._script = answer
+    project.configure(
+        input={"start_at": 0}, schedule={"tick_seconds": 1}, agent={"batching": "single_conversation"}
+    ).connect()
+    project.batch("a.jsonl", *chat("lab", "难题"))
+    with Loop(project) as loop:
+        told = loop.heard("1 segments failed again and wait; the next try is at ")
+        asked = len(model.requests)
+        shown = project.status()["retry"]
+        assert shown["segments"] == 1
+        assert abs(shown["at"] - datetime.fromisoformat(told.split()[-1]).timestamp()) <= 1
+        assert 1100 < shown["at"] - time.time() <= 1200
+        project.batch("b.jsonl", *chat("club", "交会费"))
+        loop.heard("round: 1 new lines, 1 groups done")
+        assert loop.end()[0] == 0
+    assert len(model.requests) == asked + 1
+    assert "tries again" in project.call("status").out
+    project.once(3)
+    assert len(model.requests) > asked + 1
+
+
+def test_an_output_that_cannot_be_written_waits_and_the_loop_goes_on(
+    project: Project, model: ModelServer
+) -> None:
+    project.configure(input={"start_at": 0}, schedule={"tick_seconds": 1}).connect()
+    project.batch("a.jsonl", *chat("lab", "交报告"))
+    with Loop(project) as loop:
+        with mounted(project.output, "-t", "tmpfs", "-o", "ro", "none"):
+            told = loop.heard("warning: export: ")
+            assert str(project.output) in told
+            loop.heard("round: 1 new lines, 1 groups done")
+            project.batch("b.jsonl", *chat("club", "交会费"))
+            loop.heard("round: 1 new lines, 1 groups done")
+            assert project.status()["outbox"] == 2
+            assert str(project.output) in project.status()["last_round"]["report"]["export"]["error"]
+        loop.heard("round: 0 new lines, 0 groups done")
+        assert loop.end()[0] == 0
+    assert len(model.requests) == 2
+    project.check_published()
+
+
+def test_statuses_that_a_user_sets_while_rounds_run_stand_and_are_published_once(
+    project: Project,
+) -> None:
+    project.configure(
+        input={"start_at": 0}, schedule={"tick_seconds": 1}, processing={"max_groups_per_round": 5}
+    )
+    project.connect().batch(
+        "a.jsonl", *(it for number in range(8) for it in chat(f"g{number}", f"交报告{number}"))
+    )
+    project.once()
+    tasks = [task["task_id"] for task in project.tasks()]
+    config = load_config(project.root / "config" / "processor.toml")
+    wanted: dict[str, str] = {}
+    with Loop(project) as loop:
+        loop.heard("at work")
+        for turn in range(100):
+            if turn % 5 == 0:
+                project.batch(f"b{turn}.jsonl", *chat(f"h{turn}", "交会费", "交水费"))
+            task = tasks[turn % len(tasks)]
+            wanted[task] = "open" if wanted.get(task) == "completed" else "completed"
+            begin = time.monotonic()
+            update_task_status(config, task, wanted[task], request_id=f"r{turn}", actor="me")
+            assert time.monotonic() - begin < 5, "a round holds up no user"
+            time.sleep(max(0.0, 0.05 - (time.monotonic() - begin)))  # twenty a second
+        loop.heard("round: ")
+        while project.pending():
+            loop.heard("round: ")
+        assert loop.end()[0] == 0
+    assert {it["task_id"]: it["status"] for it in project.tasks() if it["task_id"] in wanted} == wanted
+    by_user = [event for event in project.events() if event["task_id"] in wanted]
+    assert len(by_user) == 100 + len(wanted), "each of them once, after its beginning"
+    project.check_published()
+    assert project.document("verify")["breaks"] == []
 
 
 def test_a_loop_started_twice_in_a_process_is_one_and_can_be_nudged(

@@ -261,6 +261,32 @@ def test_a_clock_that_is_set_back_or_forward_stops_nothing_and_doubles_nothing(p
     assert stored(project) == 3
 
 
+@pytest.mark.parametrize("jumps", [(-3600, 30 * 86400), (30 * 86400, -30 * 86400 - 3600)])
+def test_a_clock_that_changes_in_mid_page_costs_neither_the_run_nor_a_day(
+    project: Project, jumps: tuple[int, int]
+) -> None:
+    source = Source("a", behind=30)
+    source.length = lambda _: 30  # type: ignore[method-assign]
+    source.slow = 40.0
+    project.connect(*hourly("a", daily_requests=4))
+
+    async def act(_loop: Loop, events: VirtualLoop) -> None:
+        await asyncio.sleep(50)
+        events.set_clock(jumps[0])
+        await asyncio.sleep(40)
+        events.set_clock(jumps[1])
+        await asyncio.sleep(60)
+        state = rows(project)["a"]
+        assert (state["cursor"], state["failures_in_row"], stored(project)) == ({"at": 30}, 0, 30)
+        assert source.pages[:3] == [0, 10, 20], "no page is asked for twice"
+        await asyncio.sleep(26 * 3600)
+        shown = connections_at(project, events)["a"]
+        assert shown["budget"]["day"] == day_of(events.now(), ZONE)
+        assert max(source.began) > events.now() - 25 * HOUR, "the next day has its budget"
+
+    play(project, act)
+
+
 def test_a_machine_that_slept_for_days_makes_one_run_and_one_tick_soon_after(project: Project) -> None:
     source = Source("a")
     project.connect(*hourly("a"))

@@ -291,10 +291,11 @@ fn a_line_of_a_page_that_is_too_long_is_set_aside_whole_and_taken_in_once_it_may
     assert_eq!(state.cursor["place"], json!(7), "it stops nothing but itself");
     assert_eq!(one.page(run, &page, 7).unwrap().repeats, 3);
     let held = project.quarantine();
-    assert_eq!(held.iter().map(|line| line.reason.as_str()).collect::<Vec<_>>(), ["too-long"; 2]);
+    assert_eq!(held.iter().map(|line| line.4.as_str()).collect::<Vec<_>>(), ["too-long"; 2]);
+    assert_eq!(held[0].5, Some(page[0].clone()), "nobody could read it again");
     let limit = MAX_LINE_BYTES;
-    assert_eq!(project.round().retry(held[0].id, limit).unwrap().outcome, "refused");
-    assert_eq!(project.round().retry(held[0].id, 1 << 20).unwrap().outcome, "accepted");
+    assert_eq!(project.round().retry(1, limit).unwrap().outcome, "refused");
+    assert_eq!(project.round().retry(1, 1 << 20).unwrap().outcome, "accepted");
     assert_eq!(one.page(run, &page, 7).unwrap().repeats, 3);
     assert_eq!(project.status()["messages"], 2);
 }
