@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 
 import chatproc
 from chatproc import _core, load_config, update_task_status
+from chatproc.loop.room import NEW_FOR, SEATS
 from tests.lines_server import HANG, LinesServer, install, messages
 from tests.project import PATIENCE, Project, chat
 from tests.sse import Answer, ModelServer, one_task_each, prose
@@ -239,6 +241,26 @@ def test_when_nobody_listens_any_more_it_works_on_and_ends_as_usual(
         server.wait_for(1)
         assert loop.end()[0] == 0
     finish(project, server)
+
+
+def test_servers_that_say_nothing_keep_no_other_waiting_however_many_they_are(
+    project: Project, server: LinesServer
+) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as silent:
+        base_url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        hanging = [("lines", {"id": f"thread{number}", "url": base_url}) for number in range(2 * SEATS)]
+        hanging += [
+            ("chatlab", {"id": f"socket{number}", "base_url": base_url, "sources": ["a"]})
+            for number in range(2 * SEATS)
+        ]
+        project.connect(*hanging, ("lines", {"id": "good", "url": server.url}))
+        with Loop(project) as loop:
+            loop.heard("at work")
+            begin = time.monotonic()
+            loop.heard("lines/good: done")
+            assert time.monotonic() - begin < 8 * NEW_FOR, "not the 300 seconds that each of them may take"
+            code, seconds = loop.end()
+    assert (code, seconds < 10) == (0, True)
 
 
 # ── two processes ────────────────────────────────────────────────────────────────────────────────────
