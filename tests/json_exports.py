@@ -14,7 +14,7 @@ Imported = tuple[list[dict[str, Any]], ImportReport]
 STATES = {"normal", "edited", "recalled"}
 ROLES = {"user", "self", "bot", "system", "unknown"}
 TYPES = {"group", "private", "channel", "thread", "mailbox", "unknown"}
-PLATFORMS = {"wechat", "slack", "discord", "feishu", "matrix", "qq", "unknown"}
+PLATFORMS = {"wechat", "slack", "discord", "feishu", "matrix", "qq", "telegram", "unknown"}
 
 
 def read(form: str, path: Path, out: Path, **settings: Any) -> Imported:  # noqa: ANN401 - passed on
@@ -56,6 +56,7 @@ def assert_valid(event: dict[str, Any]) -> None:
     for mention in event["mentions"]:
         assert mention == {"all": True} or (set(mention) == {"id", "name"} and any(mention.values()))
     for found in event["attachments"]:
+        assert found["id"]
         assert found["state"] in {"present", "missing", "not_exported", "expired"}
         assert (found["path"] is None) == (found["state"] != "present")
         assert not (found["path"] or "").startswith(("/", ".."))

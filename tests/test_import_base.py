@@ -8,7 +8,6 @@ import io
 import json
 import os
 import random
-import re
 import stat
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from chatproc.importers import FORMATS, import_chats
 from chatproc.importers.base import Conversation, Message
 from chatproc.importers.keys import Occurrences, message_key
 from chatproc.importers.pieces import loads, pieces, scalars
+from tests.json_exports import assert_valid
 
 SAMPLES = Path(__file__).parent / "samples"
 DEMO = Path(__file__).parent.parent / "examples" / "demo"
@@ -33,41 +33,10 @@ EXPORTS = [("qq-qce", path) for path in sorted((SAMPLES / "qq").glob("*.json"))]
     ("telegram", path) for path in sorted((SAMPLES / "telegram").glob("*.json"))
 ]
 EXPORTS += [("qq-qce", DEMO / "qq/group_730002026.json"), ("telegram", DEMO / "telegram/result.json")]
-STATES = {"normal", "edited", "recalled"}
-ROLES = {"user", "self", "bot", "system", "unknown"}
-TYPES = {"group", "private", "channel", "thread", "mailbox", "unknown"}
 
 
 def events_of(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
-
-
-def assert_valid(event: dict[str, Any]) -> None:
-    """The bounds of `chatproc.event/1`, written from its page, not from the importers."""
-    assert event["schema"] == "chatproc.event/1"
-    assert 1 <= len(event["event_id"]) <= 256
-    assert 1 <= len(event["message_key"]) <= 512
-    assert type(event["revision"]) is int
-    assert 0 <= event["revision"] < 1 << 53
-    assert event["state"] in STATES
-    assert event["kind"] in {"message", "system"}
-    assert re.fullmatch(r"[a-z0-9_-]{1,32}", event["platform"])
-    assert isinstance(event["account_id"], str)
-    assert event["conversation"]["id"]
-    assert event["conversation"]["type"] in TYPES
-    assert event["sent_at"] >= 0
-    assert event["sender"]["role"] in ROLES
-    assert {type(event["sender"]["id"]), type(event["sender"]["name"])} <= {str, type(None)}
-    assert isinstance(event["text"], str)
-    for mention in event["mentions"]:
-        assert mention == {"all": True} or set(mention) == {"id", "name"}
-    for attachment in event["attachments"]:
-        assert attachment["id"]
-        assert attachment["state"] in {"present", "missing", "not_exported", "expired"}
-        assert (attachment["path"] is None) == (attachment["state"] != "present")
-        assert not (attachment["path"] or "").startswith(("/", ".."))
-    if event["state"] == "recalled":
-        assert (event["text"], event["attachments"]) == ("", [])
 
 
 @pytest.mark.parametrize(("form", "path"), EXPORTS, ids=lambda value: getattr(value, "name", value))

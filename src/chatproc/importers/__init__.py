@@ -30,6 +30,7 @@ from chatproc.importers.telegram import TELEGRAM
 from chatproc.importers.wechat import CHATLOG, WEFLOW
 from chatproc.importers.wechat_csv import MEMOTRACE
 from chatproc.importers.whatsapp import WHATSAPP
+from chatproc.importers.whole import clear_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,6 +134,7 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(f"unknown time zone {timezone!r}", hint="an IANA name: Asia/Shanghai") from error
+    folder = Path(out)
     reading = Reading(
         account=account,
         timezone=zone,
@@ -140,13 +142,14 @@ def import_chats(  # noqa: PLR0913 - each a setting of the command
         date_order=date_order,
         archive_root=Path(archive_root) if archive_root is not None else None,
         progress=progress,
-        out=Path(out),
+        out=folder,
     )
+    clear_abandoned(folder)
     sources = [found for path in map(Path, paths) for found in _sources(format_name, path, reading)]
     refused = []
     for form, source in sources:
         try:
-            write_batch(form, source, reading, Path(out))
+            write_batch(form, source, reading, folder)
         except ConfigError as error:
             refused.append(error)
             hint = f"; {error.hint}" if error.hint else ""

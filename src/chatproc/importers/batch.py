@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chatproc.importers.base import sha256_of
 from chatproc.importers.events import event_document
+from chatproc.importers.whole import whole_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chatproc.importers.base import Format, Message, Reading, Source
 
 # Milliseconds: what begins here has a year of five digits in some zone, and the core refuses it.
@@ -32,24 +32,17 @@ def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Pa
     reading.begin(source)
     path = out / f"{form.name}-{_source_digest(source, reading)[:12]}.jsonl"
     out.mkdir(parents=True, exist_ok=True)
-    # A temporary file of tempfile is readable by its owner alone, and so is what it becomes.
-    descriptor, temporary = tempfile.mkstemp(dir=out, prefix=f".{path.name}.", suffix=".tmp")
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+        with whole_file(path) as file:
             file.writelines(
                 _event_line(message, form, reading)
                 for message in form.read(source, reading)
                 if _has_time(message, reading)
             )
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _FULL:
+    except OSError as error:
+        if error.errno in _FULL:
             raise OSError(error.errno, error.strerror, str(out)) from error
         raise
-    _sync_folder(out)
     reading.files.append(str(path))
     return path
 
@@ -79,14 +72,3 @@ def _source_digest(source: Source, reading: Reading) -> str:
         return next(iter(digests.values()))
     listed = sorted((path.relative_to(source.root).as_posix(), digest) for path, digest in digests.items())
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a power cut; systems without folder descriptors do so by themselves."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,6 +22,7 @@ from chatproc.importers.base import Conversation, Message
 from chatproc.importers.calendars import calendar_text
 from chatproc.importers.mail_lists import is_list_copy, split_at_rule, split_footer, without_mark
 from chatproc.importers.mime import header_text, read_mail
+from chatproc.importers.whole import clear_abandoned, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -215,16 +214,9 @@ def attachment_store(folder: Path, archive_root: Path | None) -> Save | None:
         target = folder / place
         if not target.is_file() or target.stat().st_size != len(content):
             target.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=".new.", suffix=".tmp")
-            try:
-                with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(temporary).replace(target)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            clear_abandoned(target.parent)
+            with whole_file(target) as file:
+                file.write(content)
         return (below / place).as_posix()
 
     return save
