@@ -4,12 +4,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 10
+KILLS ?= 10000
+SEED ?= 0
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(abspath $(VENV))
 # The machine's own pip settings stay in force; only its chatter goes.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow fuzz-importers lint build wheel bench docs-check clean synapse
+.PHONY: help demo test test-slow fuzz-importers break lint build wheel bench docs-check clean synapse
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +33,9 @@ small-model: build
 
 fuzz-importers: build ## Attack the importers with damaged samples for MINUTES (10).
 	$(BIN)/python tests/fuzz_importers.py $(MINUTES)
+
+break: build ## Kill and fault a small project KILLS (10000) times, and report; SEED=N begins elsewhere.
+	$(BIN)/python -m tests.breaking --kills $(KILLS) --seed $(SEED)
 
 synapse: target/synapse/.ready ## Install a Matrix homeserver, for the tests of that connector.
 

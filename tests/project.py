@@ -133,13 +133,15 @@ os._exit(code)  # taking down all that was imported takes longer than the comman
 class Warm:
     """Forks one command after the other, each once the one before has ended."""
 
-    def __init__(self, package: Path | None = None) -> None:
-        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    def __init__(
+        self, package: Path | None = None, *, program: str = _WARM, environment: dict[str, str] | None = None
+    ) -> None:
+        whole = {**os.environ, "PYTHONWARNINGS": "ignore", **(environment or {})}
         if package is not None:
-            environment["PYTHONPATH"] = str(package)
-        command = [sys.executable, "-c", _WARM]
+            whole["PYTHONPATH"] = str(package)
+        command = [sys.executable, "-c", program]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment)
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=whole, cwd=ROOT)
         self._unread = b""
         self._running = 0
         atexit.register(self.close)

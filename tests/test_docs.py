@@ -385,6 +385,7 @@ def test_what_a_project_tells_is_as_the_schemas_say(day: Project) -> None:
     check("task", day.document("task", task["task_id"], "--history"))
     check("export", day.document("export"))
     check("verify", day.document("verify"))
+    check("backup", day.document("backup", "copy.db"))
     for message in ("a0", "f", "b0", "big"):
         check("explain", day.document("explain", message))
     for event_ in day.events():

@@ -6,9 +6,7 @@ with the same tasks, events and counts as a project that was never disturbed.
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import random
 import re
 import shutil
@@ -21,42 +19,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.project import ROOT, Done, Project, Running, chat, event
+from tests.breaking.build import failpoint_package
+from tests.breaking.cases import ALL_FAIL_POINTS
+from tests.project import Done, Project, Running, chat, event
 from tests.sse import Answer, ModelServer, document_of, new_task, submits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CORE = ROOT / "rust" / "chatproc-core" / "src"
-ALL_FAIL_POINTS = sorted(
-    set(re.findall(r'failpoint::hit\("([^"]+)"\)', "".join(file.read_text() for file in CORE.rglob("*.rs"))))
-)
-# Those of connections, which `once` never meets: rust/chatproc-core/tests/kills.rs.
+# Those that `once` never meets: rust/chatproc-core/tests/kills.rs, test_breaking.py.
 OF_CONNECTIONS = {"lease", "reserve", "page", "record"}
-FAIL_POINTS = [name for name in ALL_FAIL_POINTS if name.partition(".")[0] not in OF_CONNECTIONS]
+OF_COMMANDS = {"backup"}
+FAIL_POINTS = [name for name in ALL_FAIL_POINTS if name.partition(".")[0] not in OF_CONNECTIONS | OF_COMMANDS]
 SEED = 20_261_129
 RANDOM_KILLS = 24
 MORE_RANDOM_KILLS = 2000
 
 
-@functools.cache
-def failpoint_package() -> Path:
-    """A copy of the package whose extension has the fail points."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
+def instrumented_package() -> Path:
+    package = failpoint_package()
+    if package is None:
         pytest.skip("without cargo no extension with fail points can be built")
-    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-    command = [cargo, "build", "-q", "--locked", "-p", "chatproc-python", "--features", "failpoints"]
-    environment = {**os.environ, "PYO3_BUILD_EXTENSION_MODULE": "1", "CARGO_TARGET_DIR": str(target)}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
-    package = target / "failpoints" / "chatproc"
-    shutil.rmtree(package, ignore_errors=True)
-    shutil.copytree(
-        ROOT / "src" / "chatproc", package, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    )
-    built = target / "debug" / ("lib_core.dylib" if os.uname().sysname == "Darwin" else "lib_core.so")
-    shutil.copy(built, package / "_core.abi3.so")
-    return package.parent
+    return package
 
 
 # ── two days of a project ────────────────────────────────────────────────────────────────────────────
@@ -189,7 +173,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def instrumented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    yield from staged(tmp_path_factory.mktemp("instrumented"), failpoint_package())
+    yield from staged(tmp_path_factory.mktemp("instrumented"), instrumented_package())
 
 
 # ── fail points ──────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +186,7 @@ def days_of(point: str) -> list[int]:
 
 def test_the_fail_points_are_those_of_the_core() -> None:
     families = {name.partition(".")[0] for name in ALL_FAIL_POINTS}
-    assert families == {"ingest", "commit", "export", "migrate"} | OF_CONNECTIONS
+    assert families == {"ingest", "commit", "export", "migrate"} | OF_CONNECTIONS | OF_COMMANDS
 
 
 @pytest.mark.timeout(900)  # the first one waits until the extension is built

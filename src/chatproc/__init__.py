@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chatproc.loop.running import run_loop
     from chatproc.pipeline import (
         arun_round,
+        backup,
         discard_quarantined,
         explain,
         export,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         verify,
     )
     from chatproc.results import (
+        Backup,
         ConnectionStates,
         ExportReport,
         LoopReport,
@@ -83,6 +85,7 @@ _HOMES = {
     "chatproc.core": ("plan_events", "resolve_time"),
     "chatproc.pipeline": (
         "arun_round",
+        "backup",
         "discard_quarantined",
         "explain",
         "export",
@@ -100,6 +103,7 @@ _HOMES = {
         "verify",
     ),
     "chatproc.results": (
+        "Backup",
         "ConnectionStates",
         "ExportReport",
         "LoopReport",
@@ -131,6 +135,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Backup",
     "ChatprocError",
     "Config",
     "ConfigError",
@@ -160,6 +165,7 @@ __all__ = [
     "Way",
     "__version__",
     "arun_round",
+    "backup",
     "connections",
     "discard_quarantined",
     "explain",

@@ -7,6 +7,7 @@ between. It decides nothing that a part decides, and no write is ever open while
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -17,6 +18,7 @@ from chatproc import _core
 from chatproc.errors import ChatprocError, EvidenceError, TaskConflict
 from chatproc.holder import holder_now
 from chatproc.results import (
+    Backup,
     ExportReport,
     Preview,
     Progress,
@@ -562,14 +564,40 @@ def verify(config: Config, *, progress: Watch = None) -> Verdict:
         >>> verify(config).breaks  # doctest: +SKIP
         []
     """
-    found = _core.verify(config.storage.state, config.storage.output, _rows_seen(progress))
+    found = _core.verify(config.storage.state, config.storage.output, _told(progress, "verify", "rows"))
     return Verdict(**found)
 
 
-def _rows_seen(progress: Watch) -> Callable[[int, int], None]:
+def backup(config: Config, file: str | Path, *, progress: Watch = None) -> Backup:
+    """Copy the whole store, as it is at one moment, to one file that only its owner can read.
+
+    Works beside a round and while connections are pulled; waits for no one and keeps no one waiting. The copy
+    stands under its name whole and durable, or not at all. How to go back to it is told in
+    docs/reliability.md.
+
+    Args:
+        config: From `load_config`.
+        file: Where the copy goes; no file may have that name.
+        progress: Told how many pages are copied.
+
+    Raises:
+        ConfigError: A file with that name is there already.
+        ChatprocError: There is no store yet, or it is damaged.
+        OSError: The copy cannot be written.
+
+    Example:
+        >>> backup(config, "/mnt/stick/2026-07-01.db").bytes  # doctest: +SKIP
+        4096000
+    """
+    unique = f"{os.getpid()}-{time.time_ns()}"
+    copied = _core.backup(config.storage.state, file, unique, _told(progress, "backup", "pages"))
+    return Backup(**copied)
+
+
+def _told(progress: Watch, stage: str, unit: str) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
         if progress is not None:
-            progress(Progress(stage="verify", done=done, total=total, unit="rows"))
+            progress(Progress(stage=stage, done=done, total=total, unit=unit))
 
     return tell
 

@@ -21,10 +21,10 @@ class Progress:
     """How far a long work is.
 
     Args:
-        stage: `ingest`, `groups`, `export` or `verify`.
+        stage: `ingest`, `groups`, `export`, `verify` or `backup`.
         done: How much is done, in `unit`.
         total: Of how much; `None`: not known.
-        unit: `bytes`, `groups`, `events` or `rows`.
+        unit: `bytes`, `groups`, `events`, `rows` or `pages`.
         tokens: Tokens so far; `None`: the endpoint does not tell.
         tasks: Tasks submitted so far.
         price: Money so far in the currency of `agent.prices`; `None`: not known.
@@ -144,6 +144,22 @@ class Verdict:
 
     def to_dict(self) -> Json:
         """The verdict as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A copy of the store that was made."""
+
+    file: str
+    """Where it stands."""
+    bytes: int
+    """Its size."""
+    version: int
+    """The version of the store in it."""
+
+    def to_dict(self) -> Json:
+        """The copy as a JSON document."""
         return asdict(self)
 
 

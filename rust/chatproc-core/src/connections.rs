@@ -99,5 +99,7 @@ fn open(state: &Path, now: i64) -> Result<Store> {
 /// All connections as a reader sees them; none where there is no store.
 pub fn states(state: &Path) -> Result<Vec<State>> {
     let Some(store) = Store::read(state)? else { return Ok(Vec::new()) };
-    connections::states(store.conn()).map_err(|error| error.at(state))
+    let states = connections::states(store.conn()).map_err(|error| error.at(state))?;
+    store.undisturbed()?;
+    Ok(states)
 }

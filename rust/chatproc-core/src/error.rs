@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use rusqlite::ErrorCode;
+
 /// The result of every fallible function of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -41,6 +43,20 @@ pub enum Error {
         /// The newest version this program knows.
         known: i64,
     },
+    /// A file that must not be replaced.
+    #[error("a file with this name is there already")]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The state file is not what SQLite wrote.
+    #[error("the store is damaged: {said}")]
+    Damaged {
+        /// The state file.
+        path: PathBuf,
+        /// What SQLite found.
+        said: String,
+    },
     /// A task was changed by someone else, or its state forbids the change.
     #[error("{0}")]
     TaskConflict(String),
@@ -72,6 +88,32 @@ impl Error {
             Self::Database(source) => Self::Sqlite { path: path.to_owned(), source },
             other => other,
         }
+    }
+}
+
+/// What a person can do about what SQLite says.
+#[must_use]
+pub fn remedy(source: &rusqlite::Error) -> &'static str {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "make room on the disk, then try again; what was committed is safe",
+        Some(ErrorCode::ReadOnly) => {
+            "the file or its disk cannot be written: see who owns it, and how it is mounted"
+        }
+        Some(ErrorCode::CannotOpen) => {
+            "see that the file and its folder are there and yours; from a read-only disk, copy the state file \
+             with its -wal to a folder that can be written"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds the file for long: close it, then try again"
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            "the disk refuses: see whether it is full or failing, then try again; what was committed is safe"
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            "try again first: it may have been read wrongly once; then run `chatproc verify`, and keep the file"
+        }
+        Some(ErrorCode::NotADatabase) => "no store of chatproc: is storage.state the right file?",
+        _ => "see whether the disk is full or the file damaged, then try again",
     }
 }
 

@@ -45,12 +45,12 @@ fn publish(conn: &Connection, folder: &Path, file: &Assigned) -> Result<()> {
     let path = folder.join(&file.file);
     let there = digest_of(&path)?;
     if there.is_some_and(|digest| digest != file.sha256) {
-        // No crash leaves such a file, a restored store does: what was published is never published anew.
-        let what =
-            "holds other events than this store: was the store restored from a copy? move the file away";
-        return Err(Error::Io(std::io::Error::other(format!("{}: {what}", path.display()))));
+        return Err(strange(&path));
     }
     if there.is_none() {
+        if let Some(other) = overlapping(folder, file)? {
+            return Err(strange(&other));
+        }
         let temporary = folder.join(format!("{}.tmp", file.file));
         write(conn, &temporary, file)?;
         fs::rename(&temporary, &path)?;
@@ -59,6 +59,24 @@ fn publish(conn: &Connection, folder: &Path, file: &Assigned) -> Result<()> {
     sync_folder(folder)?;
     failpoint::hit("export.folder-synced");
     Ok(())
+}
+
+/// No crash leaves such a file, a restored store does: what was published is never published anew.
+fn strange(path: &Path) -> Error {
+    let what = "holds other events than this store: was the store restored from a copy? move the file away";
+    Error::Io(std::io::Error::other(format!("{}: {what}", path.display())))
+}
+
+/// A file that this store did not assign, with some of the rows of one that it did.
+fn overlapping(folder: &Path, file: &Assigned) -> Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let rows = entry.file_name().to_str().and_then(outbox::rows_of);
+        if rows.is_some_and(|(first, last)| first <= file.last && last >= file.first) {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes the rows' lines into a new file and syncs it. What a crash left under that name is removed, not
@@ -77,7 +95,9 @@ fn write(conn: &Connection, temporary: &Path, assigned: &Assigned) -> Result<()>
         let what = "the outbox no longer holds the bytes that were assigned to";
         return Err(Error::Invalid(format!("{what} {}", assigned.file)));
     }
-    file.sync_all()?;
+    if !failpoint::without("file-sync") {
+        file.sync_all()?;
+    }
     failpoint::hit("export.synced");
     Ok(())
 }
@@ -119,7 +139,7 @@ fn create_private(path: &Path) -> Result<fs::File> {
 
 /// Creates the folder where it is missing, readable by its owner alone, and its parents likewise; each is
 /// synced into its parent, else a power cut could take the files with it.
-fn create_folder(folder: &Path) -> Result<()> {
+pub(crate) fn create_folder(folder: &Path) -> Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
@@ -138,6 +158,8 @@ fn create_folder(folder: &Path) -> Result<()> {
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     #[cfg(unix)]
-    fs::File::open(folder)?.sync_all()?;
+    if !failpoint::without("folder-sync") {
+        fs::File::open(folder)?.sync_all()?;
+    }
     Ok(())
 }

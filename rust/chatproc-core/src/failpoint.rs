@@ -4,17 +4,31 @@
 /// Kills the process, as a power cut would, when the environment names this point.
 ///
 /// `CHATPROC_FAILPOINT=NAME` kills at the first hit, `NAME:K` at the K-th (from 1).
+/// `CHATPROC_FAILPOINT_LOG=FILE` notes each hit, a line each.
 #[cfg(feature = "failpoints")]
 pub fn hit(name: &str) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static HITS: AtomicU64 = AtomicU64::new(0);
     between::hit(name);
+    if let Ok(log) = std::env::var("CHATPROC_FAILPOINT_LOG") {
+        use std::io::Write as _;
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(log);
+        // A test that finds no log says so itself.
+        let _ = file.and_then(|mut file| file.write_all(format!("{name}\n").as_bytes()));
+    }
     let Ok(wanted) = std::env::var("CHATPROC_FAILPOINT") else { return };
     let (wanted, number) = wanted.split_once(':').unwrap_or((&wanted, "1"));
     if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == number.parse().unwrap_or(1) {
         // `abort` runs no destructor and flushes nothing: to the store it is a kill.
         std::process::abort();
     }
+}
+
+/// Whether the environment switches a protection off (`CHATPROC_WITHOUT=NAME`), so that a test can prove that
+/// it would notice.
+#[cfg(feature = "failpoints")]
+pub fn without(name: &str) -> bool {
+    std::env::var("CHATPROC_WITHOUT").is_ok_and(|wanted| wanted == name)
 }
 
 /// Runs `during`, with `work` at each hit of that point in this thread: what others may do just then.
@@ -48,6 +62,13 @@ mod between {
         }
         set(Some((point, work)));
     }
+}
+
+/// Never: protections cannot be switched off without the feature.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub fn without(_name: &str) -> bool {
+    false
 }
 
 /// Does nothing: fail points are compiled out.

@@ -352,11 +352,17 @@ pub fn preview(
             document_chars: batches.iter().flatten().map(|&place| agenda.groups[place].chars).sum(),
         })
     };
-    look().map_err(|error| error.at(state))
+    let preview = look().map_err(|error| error.at(state))?;
+    if let Some(store) = &store {
+        store.undisturbed()?;
+    }
+    Ok(preview)
 }
 
 /// Counts of what the store holds; zeros where there is none.
 pub fn status(state: &Path) -> Result<Value> {
     let store = Store::read(state)?.map_or_else(Store::empty, Ok)?;
-    status::status(store.conn()).map_err(|error| error.at(state))
+    let status = status::status(store.conn()).map_err(|error| error.at(state))?;
+    store.undisturbed()?;
+    Ok(status)
 }

@@ -1,6 +1,6 @@
 //! One place where values cross and the core's errors become Python's.
 
-use chatproc_core::error::{Error, Result};
+use chatproc_core::error::{Error, Result, remedy};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
@@ -28,10 +28,8 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let (class, place, hint) = match error {
         Error::Io(error) => return os_error(py, &error),
         Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
-        Error::Sqlite { path, .. } => {
-            ("ChatprocError", Some(path), "see whether the disk is full or the file damaged, then try again")
-        }
-        Error::Database(_) => ("ChatprocError", None, "see whether the disk is full, then try again"),
+        Error::Sqlite { path, source } => ("ChatprocError", Some(path), remedy(&source)),
+        Error::Database(source) => ("ChatprocError", None, remedy(&source)),
         Error::Locked { path, .. } => {
             ("StateLockedError", Some(path), "wait until it is done, or stop that process")
         }
@@ -43,6 +41,12 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::StoreVersion { path, .. } => {
             ("StoreVersionError", Some(path), "use the version of chatproc that wrote it, or a newer one")
         }
+        Error::Taken { path } => ("ConfigError", Some(path), "choose another name, or move that file away"),
+        Error::Damaged { path, .. } => (
+            "ChatprocError",
+            Some(path),
+            "run `chatproc verify`, and keep the state file with its -wal as they are",
+        ),
         Error::TaskConflict(_) => ("TaskConflict", None, "read the task again, then decide"),
         Error::Evidence(_) => ("EvidenceError", None, ""),
         Error::Config(_) => ("ConfigError", None, ""),

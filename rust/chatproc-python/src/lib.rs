@@ -76,6 +76,7 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(round::preview, module)?)?;
     module.add_function(wrap_pyfunction!(store::status, module)?)?;
     module.add_function(wrap_pyfunction!(store::verify, module)?)?;
+    module.add_function(wrap_pyfunction!(store::backup, module)?)?;
     module.add_function(wrap_pyfunction!(store::explain, module)?)?;
     module.add_function(wrap_pyfunction!(store::search, module)?)?;
     module.add_function(wrap_pyfunction!(store::near, module)?)?;

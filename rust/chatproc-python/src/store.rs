@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chatproc_core::error::{Error, Result};
 use chatproc_core::round;
+use chatproc_core::store::backup as copying;
 use chatproc_core::store::near as nearing;
 use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
@@ -44,6 +45,27 @@ pub fn verify(
     }
 }
 
+/// Copies the store to a file that must not exist.
+#[pyfunction]
+#[pyo3(signature = (state, target, unique, watch=None))]
+pub fn backup<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    target: PathBuf,
+    unique: &str,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut failure = None;
+    let copied = py.detach(|| {
+        let mut watch = told(watch.as_ref(), &mut failure);
+        copying::backup(&state, &target, unique, &mut watch)
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => give(py, &raised(py, copied)?),
+    }
+}
+
 /// A message's way through the store; `None` where no message has that key.
 #[pyfunction]
 pub fn explain<'py>(
@@ -53,7 +75,8 @@ pub fn explain<'py>(
     timezone: &str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let way = py.detach(|| {
-        explaining::explain(&read(&state)?, key, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+        let zone = Zone::named(timezone)?;
+        read(&state, |store| explaining::explain(store, key, &zone))
     });
     raised(py, way)?.map(|way| give(py, &way)).transpose()
 }
@@ -68,8 +91,8 @@ pub fn search<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let query: Query = extract(query)?;
     let page = py.detach(|| {
-        let store = read(&state)?;
-        searching::search(store.conn(), &query, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+        let zone = Zone::named(timezone)?;
+        read(&state, |store| searching::search(store.conn(), &query, &zone))
     });
     give(py, &raised(py, page)?)
 }
@@ -84,8 +107,8 @@ pub fn near<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let new: nearing::NewTask = extract(new)?;
     let found = py.detach(|| {
-        let store = read(&state)?;
-        nearing::near(store.conn(), &new, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+        let zone = Zone::named(timezone)?;
+        read(&state, |store| nearing::near(store.conn(), &new, &zone))
     });
     give(py, &raised(py, found)?)
 }
@@ -94,8 +117,8 @@ pub fn near<'py>(
 #[pyfunction]
 pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> PyResult<Bound<'py, PyAny>> {
     let task = py.detach(|| {
-        let store = read(&state)?;
-        tasks::task(store.conn(), id, &Zone::named(timezone)?).map_err(|error| error.at(&state))
+        let zone = Zone::named(timezone)?;
+        read(&state, |store| tasks::task(store.conn(), id, &zone))
     });
     give(py, &raised(py, task)?)
 }
@@ -103,7 +126,7 @@ pub fn task<'py>(py: Python<'py>, state: PathBuf, id: &str, timezone: &str) -> P
 /// Every revision of a task.
 #[pyfunction]
 pub fn history<'py>(py: Python<'py>, state: PathBuf, id: &str) -> PyResult<Bound<'py, PyAny>> {
-    let history = py.detach(|| tasks::history(read(&state)?.conn(), id).map_err(|error| error.at(&state)));
+    let history = py.detach(|| read(&state, |store| tasks::history(store.conn(), id)));
     give(py, &raised(py, history)?)
 }
 
@@ -113,14 +136,14 @@ type Line<'py> = (Bound<'py, PyAny>, Option<Vec<u8>>);
 /// Lines that were refused, each with its bytes.
 #[pyfunction]
 pub fn quarantine(py: Python<'_>, state: PathBuf) -> PyResult<Vec<Line<'_>>> {
-    let lines = py.detach(|| held::list(read(&state)?.conn()).map_err(|error| error.at(&state)));
+    let lines = py.detach(|| read(&state, |store| held::list(store.conn())));
     raised(py, lines)?.into_iter().map(|line| Ok((give(py, &line)?, line.raw))).collect()
 }
 
 /// One refused line with its bytes.
 #[pyfunction]
 pub fn quarantined(py: Python<'_>, state: PathBuf, id: i64) -> PyResult<Line<'_>> {
-    let line = py.detach(|| held::show(read(&state)?.conn(), id).map_err(|error| error.at(&state)));
+    let line = py.detach(|| read(&state, |store| held::show(store.conn(), id)));
     let line = raised(py, line)?;
     Ok((give(py, &line)?, line.raw))
 }
@@ -192,9 +215,12 @@ fn fulfil<'py>(
     give(py, &raised(py, event)?)
 }
 
-/// The store for reading; an empty one where there is none.
-fn read(state: &Path) -> Result<Store> {
-    Store::read(state)?.map_or_else(Store::empty, Ok)
+/// What is read from the store, or from an empty one where there is none.
+fn read<T>(state: &Path, look: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
+    let store = Store::read(state)?.map_or_else(Store::empty, Ok)?;
+    let found = look(&store).map_err(|error| error.at(state))?;
+    store.undisturbed()?;
+    Ok(found)
 }
 
 /// Opens a store that is there; a wish makes none.

@@ -6,6 +6,7 @@ needs is imported when it runs, so that `--help` is instant.
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import logging
@@ -33,6 +34,16 @@ _DEFAULT_CONFIG = "config/processor.toml"
 _PART_DONE = 3
 _INTERRUPTED = 130
 _USAGE = 2
+_REMEDIES = {
+    errno.ENOSPC: "make room on the disk, then try again; what was committed is safe",
+    errno.EDQUOT: "your share of the disk is used up: make room, then try again; what was committed is safe",
+    errno.EROFS: "the disk is mounted read-only: see how it is mounted",
+    errno.EACCES: "see who owns the file and its folder, and whether you may write there",
+    errno.EPERM: "see who owns the file and its folder, and whether you may write there",
+    errno.EIO: "the disk refuses: see the system's log whether it is failing; what was committed is safe",
+    errno.EMFILE: "too many files are open in this process: raise the limit (`ulimit -n`)",
+}
+"""What mends an error of the system, by its number."""
 
 
 # ── how a call speaks ──────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +140,8 @@ def _unforeseen(error: BaseException) -> ChatprocError:
     """An error of the system or of the program, in the same three lines."""
     if isinstance(error, OSError):
         what = error.strerror or str(error) or type(error).__name__
-        return ChatprocError(what, where=None if error.filename is None else str(error.filename))
+        where = None if error.filename is None else str(error.filename)
+        return ChatprocError(what, where=where, hint=_REMEDIES.get(error.errno or 0))
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
     first_line = (str(error).splitlines() or [""])[0]
@@ -424,6 +436,21 @@ def _verify(voice: Voice) -> int:
     if not verdict.ok:
         voice.say("hint: keep the files as they are; a copy of the store from before is the way back")
     return verdict.exit_code
+
+
+@_command(
+    "backup",
+    example="chatproc backup ../chatproc-2026-07-01.db",
+    options=(click.argument("file", metavar="FILE"),),
+)
+def _backup(voice: Voice, file: str) -> None:
+    """Copy the whole store to one new file; works while rounds run."""
+    from chatproc import pipeline
+
+    with voice.progress() as progress:
+        copied = pipeline.backup(voice.config(), file, progress=progress)
+    voice.show(copied.to_dict(), render.answer_blocks)
+    voice.say("it holds the chats and the tasks: keep it as private as the store")
 
 
 @_command(

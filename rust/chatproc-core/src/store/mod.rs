@@ -3,6 +3,7 @@
 //! Readers open it read-only. Writers start with `BEGIN IMMEDIATE`, keep transactions short and never
 //! hold one across a model call.
 
+pub mod backup;
 pub mod commit;
 pub mod connections;
 pub mod explain;
@@ -14,6 +15,7 @@ pub mod outbox;
 pub mod pages;
 mod proof;
 pub mod quarantine;
+mod reading;
 pub mod rounds;
 pub mod search;
 mod sources;
@@ -70,6 +72,7 @@ pub enum Found {
 pub struct Store {
     conn: Connection,
     path: PathBuf,
+    stand: Option<reading::Stand>,
 }
 
 impl Store {
@@ -91,7 +94,8 @@ impl Store {
             let mut store = Self::connect(path)?;
             store.migrate(now, migrations)?;
             store.conn.pragma_update(None, "journal_mode", "WAL")?;
-            store.conn.pragma_update(None, "synchronous", "FULL")?;
+            let synchronous = if crate::failpoint::without("synchronous-full") { "NORMAL" } else { "FULL" };
+            store.conn.pragma_update(None, "synchronous", synchronous)?;
             store.conn.pragma_update(None, "foreign_keys", true)?;
             store.cache(CACHE)?;
             Ok(store)
@@ -132,7 +136,7 @@ impl Store {
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(BUSY)?;
         steady(&conn)?;
-        Ok(Self { conn, path: path.to_owned() })
+        Ok(Self { conn, path: path.to_owned(), stand: None })
     }
 
     /// Tells what opening for writing will have to do.
@@ -142,7 +146,7 @@ impl Store {
         }
         let version = || Self::connect_to_read(path)?.version();
         let found = version().map_err(|error| error.at(path))?;
-        Ok(if found < version_of(MIGRATIONS) { Found::Older } else { Found::Current })
+        Ok(if found < known() { Found::Older } else { Found::Current })
     }
 
     /// Opens a state file for reading; none when there is no store yet.
@@ -153,7 +157,7 @@ impl Store {
         let open = || -> Result<Option<Self>> {
             let store = Self::connect_to_read(path)?;
             let found = store.version()?;
-            let known = version_of(MIGRATIONS);
+            let known = known();
             if found == 0 {
                 // Made, but not yet filled by the writer that is at work.
                 return Ok(None);
@@ -169,18 +173,23 @@ impl Store {
     }
 
     fn connect_to_read(path: &Path) -> Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(path, flags)?;
-        conn.busy_timeout(BUSY)?;
-        steady(&conn)?;
-        Ok(Self { conn, path: path.to_owned() })
+        let (conn, stand) = reading::connect(path)?;
+        Ok(Self { conn, path: path.to_owned(), stand })
+    }
+
+    /// Sees that what was read was one state of the store; to be asked by readers when they have read.
+    pub fn undisturbed(&self) -> Result<()> {
+        match &self.stand {
+            Some(stand) if *stand != reading::Stand::of(&self.path)? => Err(reading::disturbed()),
+            _ => Ok(()),
+        }
     }
 
     /// A store that holds nothing, in memory: what a reader sees where there is none yet.
     pub fn empty() -> Result<Self> {
         let conn = Connection::open_in_memory()?;
         make_tables(&conn)?;
-        Ok(Self { conn, path: PathBuf::new() })
+        Ok(Self { conn, path: PathBuf::new(), stand: None })
     }
 
     /// Holds few pages from now on: many small transactions follow.
@@ -243,7 +252,8 @@ impl Store {
             return Err(Error::StoreVersion { path: self.path.clone(), found, known });
         }
         if found > 0 {
-            self.back_up(&self.path.with_extension(format!("v{found}-{now}.bak")))?;
+            let target = self.path.with_extension(format!("v{found}-{now}.bak"));
+            backup::copy(self, &target, &now.to_string(), &mut |_, _| Ok(()))?;
         }
         let done = usize::try_from(found).unwrap_or_default();
         let transaction = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -259,14 +269,6 @@ impl Store {
             crate::failpoint::hit("migrate.commit");
             transaction.commit()?;
         }
-        Ok(())
-    }
-
-    /// Writes a consistent copy of the store to a file that must not exist.
-    fn back_up(&self, target: &Path) -> Result<()> {
-        let name = target.to_string_lossy();
-        self.conn.execute("VACUUM INTO ?1", [name.as_ref()])?;
-        fs_err::File::open(target)?.sync_all()?;
         Ok(())
     }
 }
@@ -309,6 +311,11 @@ fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
+/// The version of the store that this program writes.
+fn known() -> i64 {
+    version_of(MIGRATIONS)
+}
+
 fn version_of(migrations: &[(&str, &str)]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)
 }
@@ -320,13 +327,7 @@ pub fn private(options: &mut fs_err::OpenOptions) -> &mut fs_err::OpenOptions {
 
 /// Makes a folder, and those above it that are missing, that only its owner can read.
 pub fn private_folder(folder: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    if folder.as_os_str().is_empty() || folder.is_dir() {
-        return Ok(());
-    }
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
-    Ok(())
+    crate::export::create_folder(folder)
 }
 
 /// A value of `meta`; none when it was never set.

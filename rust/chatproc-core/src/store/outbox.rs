@@ -161,6 +161,13 @@ fn assign(conn: &mut Connection) -> Result<Option<Assigned>> {
     Ok(Some(file))
 }
 
+/// The first and the last row of a file, by its name; none where that is not one of ours.
+#[must_use]
+pub fn rows_of(file: &str) -> Option<(i64, i64)> {
+    let (first, last) = file.strip_prefix("todos-")?.strip_suffix(".jsonl")?.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
 /// Gives the lines of rows `first` to `last`, one after the other; a file is never held in memory.
 pub fn for_each_line(
     conn: &Connection,

@@ -142,7 +142,9 @@ pub fn verify(state: &Path, output: &Path, watch: Watch<'_>) -> Result<Verdict> 
                 let (at_work, work, place) = (at_work.clone(), &work, &place);
                 scope.spawn(move || {
                     let _at_work: mpsc::Sender<()> = at_work;
-                    look(reader.conn(), place, work)
+                    let findings = look(reader.conn(), place, work)?;
+                    reader.undisturbed()?;
+                    Ok(findings)
                 })
             })
             .collect();
