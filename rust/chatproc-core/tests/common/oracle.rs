@@ -372,6 +372,37 @@ fn start(options: &Options) -> i64 {
 
 /// Plans deliveries of which none is done.
 pub fn plan(messages: &BTreeMap<&str, Held<'_>>, options: &Options) -> Planned {
+    plan_where(messages, options, &|_| true)
+}
+
+/// Every segment, done or not, as the keys of its messages, system notices among them, and as it is sent.
+pub fn all_segments(
+    messages: &BTreeMap<&str, Held<'_>>,
+    options: &Options,
+) -> Vec<(BTreeSet<String>, Segment)> {
+    let rule = rule(options);
+    let mut places: BTreeMap<[String; 3], Vec<Note>> = BTreeMap::new();
+    for held in messages.values() {
+        let told = held.told;
+        let place = [told.platform.to_owned(), told.account.to_owned(), told.conversation.clone()];
+        places.entry(place).or_default().push(held.note());
+    }
+    let mut all = Vec::new();
+    for (place, notes) in &places {
+        for piece in segments(notes, &rule) {
+            let keys = piece.members.iter().map(|&at| notes[at].key.clone()).collect();
+            all.extend(pending(place, notes, &piece, &rule).map(|segment| (keys, segment)));
+        }
+    }
+    all
+}
+
+/// Plans those segments of deliveries that are still to be done.
+pub fn plan_where(
+    messages: &BTreeMap<&str, Held<'_>>,
+    options: &Options,
+    is_open: &dyn Fn(&Segment) -> bool,
+) -> Planned {
     let rule = rule(options);
     let mut places: BTreeMap<[String; 3], Vec<Note>> = BTreeMap::new();
     for held in messages.values() {
@@ -390,7 +421,9 @@ pub fn plan(messages: &BTreeMap<&str, Held<'_>>, options: &Options) -> Planned {
     for (place, notes) in &places {
         planned.forks += forks(notes);
         let mut queue: Vec<Group> = Vec::new();
-        for segment in segments(notes, &rule).iter().filter_map(|piece| pending(place, notes, piece, &rule)) {
+        let pieces = segments(notes, &rule);
+        let pending = pieces.iter().filter_map(|piece| pending(place, notes, piece, &rule));
+        for segment in pending.filter(is_open) {
             planned.segments.push(segment.clone());
             if segment.chars + CONVERSATION > rule.limit {
                 planned.oversized.push(segment);
