@@ -339,6 +339,52 @@ def test_a_mail_without_a_date_has_the_time_of_its_envelope(tmp_path: Path) -> N
     assert [note["reason"] for note in report.repaired] == ["no readable date: the time of arrival"]
 
 
+THUNDERBIRD = "From \r\nX-Mozilla-Status: 0001\r\n"
+
+
+def test_an_mbox_of_thunderbird_whose_borders_say_nothing(tmp_path: Path) -> None:
+    body = "above\r\n\r\n>From here\r\n\r\nFrom \r\nno field\r\nfrom: below"
+    (tmp_path / "Inbox").write_bytes(
+        "".join(f"{THUNDERBIRD}{mail(number, body)}\r\n" for number in (1, 2)).encode()
+    )
+    events, report = read("mbox", tmp_path / "Inbox", tmp_path / "out")
+    assert texts(events) == [f"s{number}\n\n{body}".replace("\r", "").replace(">F", "F") for number in (1, 2)]
+    assert (report.repaired, report.not_understood) == ((), ())
+    assert [form for form in FORMATS if FORMATS[form].recognizes(tmp_path / "Inbox")] == ["mbox"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "unwanted"),
+    [
+        ("Inbox,Opened,Spam reports", None),
+        ("Archived,Spam", "spam"),
+        ("=?UTF-8?Q?=E5=9E=83=E5=9C=BE=E9=82=AE=E4=BB=B6,=E5=B7=B2=E6=89=93=E5=BC=80?=", "垃圾邮件"),
+        ("Important,\n =?UTF-8?Q?Entw=C3=BCrfe?=", "entwürfe"),
+    ],
+)
+def test_spam_trash_and_drafts_of_gmail_are_left_out_and_listed(
+    labels: str, unwanted: str | None, tmp_path: Path
+) -> None:
+    boxes = [mail(1, "x", f"X-Gmail-Labels: {labels}"), mail(2)]
+    events, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in boxes), tmp_path)
+    assert len(events) == 2 - (unwanted is not None)
+    reasons = [note["reason"] for note in report.repaired]
+    assert reasons == ([f"labelled '{unwanted}' in Gmail: left out"] if unwanted else [])
+
+
+def test_the_own_data_of_a_mailbox_are_no_mail(tmp_path: Path) -> None:
+    internal = mail(1).replace("Subject: s1", "Subject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA")
+    events, report = read_mbox(f"{ENVELOPE}\n{internal}\n{ENVELOPE}\n{mail(2)}\n", tmp_path)
+    assert texts(events) == ["s2\n\nbody"]
+    assert [note["reason"] for note in report.repaired] == ["the mailbox's own data, no mail: left out"]
+
+
+def test_the_addresses_of_a_list_s_archive_are_addresses(tmp_path: Path) -> None:
+    text = mail(1).replace("From: a@x.test", "From: bob at x.test (Bob at work)")
+    events, _ = read_mbox(f"From bob at x.test  Wed Jul  1 10:00:00 2026\n{text}\n", tmp_path)
+    assert (events[0]["sender"]["id"], events[0]["sender"]["name"]) == ("bob@x.test", "Bob at work")
+
+
 def test_mails_deleted_in_thunderbird_are_left_out_and_listed(tmp_path: Path) -> None:
     boxes = [mail(1, "x", "X-Mozilla-Status: 0009"), mail(2, "x", "X-Mozilla-Status: 0001")]
     events, report = read_mbox("".join(f"{ENVELOPE}\n{text}\n" for text in boxes), tmp_path)

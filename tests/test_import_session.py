@@ -10,6 +10,8 @@ import pytest
 
 from chatproc.core import plan_events
 from chatproc.importers import import_chats
+from tests import sse
+from tests.project import PATIENCE, Project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +56,25 @@ def test_a_whole_chat_is_cut_into_stretches_that_can_be_read(count: int, tmp_pat
     # The same chat without the setting is one stretch that nobody can read, and says so.
     with open(report.files[0], "rb") as lines:  # noqa: PTH123
         assert len(plan_events(lines, {"grouping": "sql"}).oversized) == 1
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_once_works_on_a_whole_chat_and_leaves_no_stretch_too_long(count: int, tmp_path: Path) -> None:
+    write_chat(tmp_path / "result.json", count)
+    with sse.ModelServer(sse.one_task_each) as server:
+        project = Project(tmp_path / "project", server.base_url)
+        project.configure(input={"paths": ["data/import/*.jsonl"]}, context={"grouping": "session"})
+        project.configure(processing={"max_groups_per_round": 3})
+        assert project.document("import", "telegram", "../result.json")["messages"] == count
+        worked = project.start("once", "--json").wait(20 * PATIENCE).document
+        assert (worked["ingest"]["accepted"], worked["ingest"]["quarantined"]) == (count, 0)
+        assert worked["round"]["oversized"] == []
+        assert {group["outcome"] for group in worked["round"]["groups"]} == {"done"}
+        # The next round goes on where this one ended, and reads no message again.
+        pending = worked["round"]["pending"]
+        assert pending > 0
+        again = project.once()
+        assert again["ingest"]["lines"] == 0
+        assert again["round"]["pending"] == pending - len(again["round"]["groups"])
+    assert project.status()["oversized"] == []
+    assert len(project.tasks()) == len(worked["round"]["groups"] + again["round"]["groups"])

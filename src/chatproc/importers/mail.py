@@ -45,6 +45,8 @@ _MUCH_LONGER = 4
 
 _ID = re.compile(r"<([^<>]+)>")
 _ADDRESS = re.compile(r"[^\s<>()\",;:@]+@[^\s<>()\",;:@]+")
+# As archives of mailing lists write it: `bob at example.com (Bob)`.
+_ARCHIVED_ADDRESS = re.compile(r"([^\s<>()\",;:@]+) at ([^\s<>()\",;:@]+\.[^\s<>()\",;:@]+) +\((.*)\)\s*")
 _REPLY_PREFIX = re.compile(
     r"^\s*(?:(?:re|fw|fwd|aw|wg|sv|vs|tr|rv|回复|回覆|答复|转发|轉寄|轉發|返信|転送)\s*(?:\[\d+\])?\s*[:：]\s*)+",
     re.IGNORECASE,
@@ -425,6 +427,9 @@ def _addresses(fields: list[bytes], charset: str) -> list[tuple[str | None, str 
         named = [(_shown(name, charset), address) for name, address in pairs if "@" in address]
         if not named:
             whole = _shown(text, charset)
+            if archived := _ARCHIVED_ADDRESS.fullmatch(whole):
+                named = [(archived[3], f"{archived[1]}@{archived[2]}")]
+        if not named:
             match = _ADDRESS.search(whole)
             named = [(whole, match[0])] if match else [(whole, "")]
         for written_name, address in named:

@@ -12,6 +12,7 @@ from chatproc.errors import ConfigError
 from chatproc.importers.base import Format, Message, Source
 from chatproc.importers.keys import REMEMBERED_FINGERPRINTS
 from chatproc.importers.mail import attachment_store, mail_message, milliseconds
+from chatproc.importers.mime import header_text
 from chatproc.importers.pieces import CHUNK_BYTES
 from chatproc.importers.report import SHOWN_CHARS
 
@@ -40,6 +41,8 @@ _EXACT_ENVELOPE = re.compile(
     rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d(?::\d\d)?"
     rb"(?: [A-Z+-][A-Z0-9]{2,4})? \d{4}(?: [+-]\d{4})?[ \t]*\r?\n"
 )
+# As Thunderbird writes it of late.
+_BARE_ENVELOPE = re.compile(rb"From[ \t]*\r?\n")
 _FIELD = re.compile(rb"(?:>?From [^\n]*\n)?[A-Za-z][!-9;-~]{0,80}[ \t]*:")
 _KNOWN_FIELD = re.compile(
     rb"^(?:from|to|cc|sender|reply-to|subject|date|message-id|in-reply-to|references|received|return-path"
@@ -51,6 +54,15 @@ _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,10})[ \t]*\r?$", re.IGNORECA
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEAD_END = re.compile(rb"\n\r?\n")
 _DELETED = re.compile(rb"^X-Mozilla-Status:[ \t]*[0-9a-f]{3}[89a-f]\r?$", re.IGNORECASE | re.MULTILINE)
+
+# The box of a folder's counters, as pine and servers keep it.
+_INTERNAL = re.compile(rb"^Subject:[ \t]*DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA", re.MULTILINE)
+_LABELS = re.compile(rb"^X-Gmail-Labels:((?:[^\n]|\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
+# Spam, trash and drafts, as Google Takeout names them in the account's language.
+_SPAM = "spam 垃圾邮件 垃圾郵件 迷惑メール 스팸함"
+_TRASH = "trash bin 已删除邮件 垃圾桶 ゴミ箱 휴지통 papierkorb corbeille papelera lixeira cestino"
+_DRAFTS = "drafts 草稿 下書き 임시보관함 entwürfe brouillons borradores rascunhos bozze"
+_UNWANTED = frozenset(f"{_SPAM} {_TRASH} {_DRAFTS}".split())
 
 
 class _Mbox:
@@ -121,7 +133,9 @@ class _Mbox:
         if (match := _EXACT_ENVELOPE.match(self.window, at, end)) is not None:
             return _FIELD.match(self.window, match.end()) is not None
         is_apart = self.window.endswith((b"\n\n", b"\n\r\n"), 0, at)
-        match = _ENVELOPE.match(self.window, at, end) if is_apart else None
+        if not is_apart:
+            return False
+        match = _ENVELOPE.match(self.window, at, end) or _BARE_ENVELOPE.match(self.window, at, end)
         return match is not None and _KNOWN_FIELD.match(self.window, match.end()) is not None
 
     def _end_by_length(self) -> int | None:
@@ -152,6 +166,18 @@ def _unquoted(raw: bytes) -> bytes:
     return _QUOTED_FROM.sub(rb"\1", raw) if b"\n>From " in raw or b"\n>>" in raw else raw
 
 
+def _left_out(head: bytes) -> str | None:
+    """Why what a mailbox still holds is no mail of it, as its own program says."""
+    if _DELETED.search(head) is not None:
+        return "deleted in Thunderbird"
+    if _INTERNAL.search(head) is not None:
+        return "the mailbox's own data, no mail"
+    labels = _LABELS.search(head)
+    named = header_text(re.sub(rb"\s+", b" ", labels[1])) if labels else ""
+    unwanted = sorted(_UNWANTED & {label.strip('" ').casefold() for label in named.split(",")})
+    return f"labelled {unwanted[0]!r} in Gmail" if unwanted else None
+
+
 class _Mailbox:
     """One mailbox while its mails pass by: knows which Message-IDs it has met."""
 
@@ -169,8 +195,8 @@ class _Mailbox:
         if _KNOWN_FIELD.search(head) is None:
             reading.not_understand(file, line, raw[:SHOWN_CHARS], "no mail: it has no header fields")
             return None
-        if _DELETED.search(head) is not None:
-            reading.repair(file, line, raw[:SHOWN_CHARS], "deleted in Thunderbird: left out")
+        if reason := _left_out(head):
+            reading.repair(file, line, raw[:SHOWN_CHARS], f"{reason}: left out")
             return None
         mail = mail_message(
             raw, account=reading.account, zone=reading.timezone, received_at=received_at, save=self.save
@@ -299,7 +325,10 @@ def _head(file: Path) -> bytes:
 def _is_mbox(file: Path) -> bool:
     head = _head(file).lstrip(b"\r\n")
     match = _ENVELOPE.match(head)
-    return match is not None and _FIELD.match(head, match.end()) is not None
+    if match is None:
+        bare = _BARE_ENVELOPE.match(head)
+        return bare is not None and _KNOWN_FIELD.match(head, bare.end()) is not None
+    return _FIELD.match(head, match.end()) is not None
 
 
 def _is_eml(file: Path) -> bool:

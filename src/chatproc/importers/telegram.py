@@ -370,7 +370,7 @@ def _words_beside_the_text(value: dict[str, Any]) -> list[str]:
         lines.append(" ".join(filter(None, ["[Location]", place, f"({point})" if point else ""])))
     poll = value.get("poll")
     if isinstance(poll, dict):
-        lines.append(f"[Poll] {poll.get('question') or ''}")
+        lines.append(f"[Poll] {_plain_text(poll.get('question'))}")
         lines += _choices(poll.get("answers"))
     todo = value.get("todo_list")
     if isinstance(todo, dict):

@@ -51,16 +51,23 @@ _GROUP = 3
 _M = f"[{MARKS}]{{0,4}}"
 _DATE = (
     rf"(?P<a>\d{{1,4}}){_M}(?P<sep>[./\-年])\s?{_M}(?P<b>\d{{1,2}}){_M}(?:(?P=sep)|月)\s?{_M}(?P<c>\d{{1,4}})"
-    r"日?\.?"
+    r"日?\.?(?:\s?г\.)?"
 )
 _TIME = (
     rf"{_M}(?P<before>[^\W\d][^\d\[\]:\n]{{0,14}}?)?\s{{0,3}}{_M}(?P<hour>\d{{1,2}})(?:[:.٫]|\s?h\s?)(?P<minute>\d{{2}})"
     rf"(?:[:.](?P<second>\d{{2}}))?(?:\s{{0,3}}{_M}(?P<after>[^\W\d][^\d\[\]:\n]{{0,14}}?))?{_M}"
 )
-_ANDROID = re.compile(rf"{_M}{_DATE}[,،]?\s{{1,3}}{_TIME}\s{{1,3}}[-–] ?(?P<rest>.*)", re.DOTALL)
-_IPHONE = re.compile(rf"{_M}\[{_M}{_DATE}[,،]?\s{{1,3}}{_TIME}\s?\]{_M} ?(?P<rest>.*)", re.DOTALL)
+_GAP = rf"[,،]?{_M}\s{{1,3}}"
+_ANDROID = re.compile(rf"{_M}{_DATE}{_GAP}{_TIME}\s{{1,3}}[-–] ?(?P<rest>.*)", re.DOTALL)
+_IPHONE = re.compile(rf"{_M}\[{_M}{_DATE}{_GAP}{_TIME}\s?\]{_M} ?(?P<rest>.*)", re.DOTALL)
+# Vietnamese has the time first.
+_ANDROID_TIME_FIRST = re.compile(rf"{_M}{_TIME}{_GAP}{_DATE}\s{{1,3}}[-–] ?(?P<rest>.*)", re.DOTALL)
+_IPHONE_TIME_FIRST = re.compile(rf"{_M}\[{_M}{_TIME}{_GAP}{_DATE}\s?\]{_M} ?(?P<rest>.*)", re.DOTALL)
+_FORMS = (_ANDROID, _IPHONE, _ANDROID_TIME_FIRST, _IPHONE_TIME_FIRST)
 # Words between date and time.
 _AT = frozenset({"à", "às", "as", "um", "kl", "klo", "o", "at", "u", "في"})
+# Words for the hour, behind it.
+_HOURS = frozenset({"ч.", "ч"})
 _QUOTES = re.compile('["“”„«»「」『』]')
 _MENTION = re.compile("@\u2068~?\\s?([^\u2068\u2069\n]+)\u2069")
 _NUMBERED = re.compile(r"^\d{6,8}-(?=\D)")
@@ -88,19 +95,24 @@ class _Head:
 
 
 def _head(line: str) -> _Head | None:
-    found = _ANDROID.fullmatch(line) or _IPHONE.fullmatch(line)
+    found = next(filter(None, (form.fullmatch(line) for form in _FORMS)), None)
     if found is None:
         return None
     before = (found["before"] or "").strip(" .\u202f\u00a0")
     part = part_of_day("" if before.casefold() in _AT else before)
-    after = part_of_day(found["after"])
+    after = part_of_day("" if found["after"] in _HOURS else found["after"])
     if part is None or after is None:
         return None
     second = second_of_day(int(found["hour"]), int(found["minute"]), int(found["second"] or 0), part or after)
     if second is None:
         return None
     return _Head(
-        (found.re is _IPHONE, found["sep"], found["second"] is not None, bool(part or after)),
+        (
+            found.re in (_IPHONE, _IPHONE_TIME_FIRST),
+            found["sep"],
+            found["second"] is not None,
+            bool(part or after),
+        ),
         (found["a"], found["b"], found["c"]),
         unmarked(line[found.start("a") : found.end("c")]),
         second,
