@@ -422,7 +422,13 @@ def test_a_path_without_quotes_is_mended_and_reported(tmp_path: Path) -> None:
             "[Location] 图书馆 东路 1 号 (1.5 2.5)",
         ),
         (
-            {"text": "投票", "poll": {"question": "周几?", "answers": [{"text": "一"}, {"text": "二"}]}},
+            {
+                "text": "投票",
+                "poll": {
+                    "question": ["周", {"type": "bold", "text": "几?"}],
+                    "answers": [{"text": "一"}, {"text": "二"}],
+                },
+            },
             "投票\n[Poll] 周几?\n- 一\n- 二",
         ),
         ({"todo_list": {"title": "搬家", "items": [{"id": 1, "text": "装箱"}]}}, "[Checklist] 搬家\n- 装箱"),

@@ -81,6 +81,10 @@ def test_utf_16_and_chinese_parts_of_the_day(tmp_path: Path) -> None:
         "31/12/2025, 9:05 p. m. - Ann: hi",
         "31/12/2025 à 21:05 - Ann: hi",
         "31.12.2025 klo 21.05 - Ann: hi",
+        "31.12.25 г., 21:05 ч. - Ann: hi",
+        "۲۰۲۵/۱۲/۳۱،\u200f ۲۱:۰۵ - Ann: hi",
+        "21:05, 31/12/2025 - Ann: hi",
+        "[21:05:00, 31/12/2025] Ann: hi",
         "2025/12/31 下午9:05 - Ann: hi",
         "2025. 12. 31. 오후 9:05 - Ann: hi",
         "2025/12/31 21:05 - Ann: hi",
@@ -123,6 +127,8 @@ def chat(*messages: tuple[str, str]) -> str:
 @pytest.mark.parametrize(
     "line",
     [
+        "[10:00, 13/01/26] Bob: yes",  # as the browser copies messages
+        "10:00, 13/01/26 - Bob: yes",
         "[13/01/26, 10:00] Bob: yes",  # as a telephone copies messages
         "13/01/26, 10:00:30 - Bob: yes",  # with seconds, where others have none
         "13.01.26, 10:00 - Bob: yes",

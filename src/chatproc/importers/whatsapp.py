@@ -63,7 +63,9 @@ _IPHONE = re.compile(rf"{_M}\[{_M}{_DATE}{_GAP}{_TIME}\s?\]{_M} ?(?P<rest>.*)", 
 # Vietnamese has the time first.
 _ANDROID_TIME_FIRST = re.compile(rf"{_M}{_TIME}{_GAP}{_DATE}\s{{1,3}}[-–] ?(?P<rest>.*)", re.DOTALL)
 _IPHONE_TIME_FIRST = re.compile(rf"{_M}\[{_M}{_TIME}{_GAP}{_DATE}\s?\]{_M} ?(?P<rest>.*)", re.DOTALL)
-_FORMS = (_ANDROID, _IPHONE, _ANDROID_TIME_FIRST, _IPHONE_TIME_FIRST)
+_IN_BRACKETS = (_IPHONE, _IPHONE_TIME_FIRST)
+_TIME_FIRST = (_ANDROID_TIME_FIRST, _IPHONE_TIME_FIRST)
+_FORMS = (_ANDROID, _IPHONE, *_TIME_FIRST)
 # Words between date and time.
 _AT = frozenset({"à", "às", "as", "um", "kl", "klo", "o", "at", "u", "في"})
 # Words for the hour, behind it.
@@ -74,6 +76,10 @@ _NUMBERED = re.compile(r"^\d{6,8}-(?=\D)")
 _AGAIN = re.compile(r"\s?\(\d{1,3}\)$")
 # Signal's tools write so; WhatsApp has seconds wherever it has brackets and such dates.
 _SIGNAL = re.compile(r"\[\d{4}-\d\d-\d\d, \d\d:\d\d\] ")
+
+
+# In brackets, time first, what parts the date, with seconds, with a part of the day.
+_Shape = tuple[bool, bool, str, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ class _Head:
         rest: What follows on date and time.
     """
 
-    shape: tuple[bool, str, bool, bool]
+    shape: _Shape
     numbers: tuple[str, str, str]
     date: str
     second: int
@@ -108,7 +114,8 @@ def _head(line: str) -> _Head | None:
         return None
     return _Head(
         (
-            found.re in (_IPHONE, _IPHONE_TIME_FIRST),
+            found.re in _IN_BRACKETS,
+            found.re in _TIME_FIRST,
             found["sep"],
             found["second"] is not None,
             bool(part or after),
@@ -159,7 +166,7 @@ def _read(source: Source, reading: Reading) -> Iterator[Message]:
 class _Outline:
     """What a walk of its own finds before the messages are read."""
 
-    shape: tuple[bool, str, bool, bool]
+    shape: _Shape
     order: DateOrder
     senders: frozenset[str]
 
