@@ -219,6 +219,35 @@ def test_a_preview_of_a_link_is_no_part_of_a_message_and_what_an_app_says_is() -
     assert attachment_text(given, same) == "p\nt (u)\n@U1\nDue: Fri"
 
 
+def test_rich_text_is_read_where_there_is_no_text(tmp_path: Path) -> None:
+    def section(*elements: dict[str, str], kind: str = "section") -> dict[str, Any]:
+        return {"type": f"rich_text_{kind}", "elements": list(elements)}
+
+    def words(text: str) -> dict[str, str]:
+        return {"type": "text", "text": text}
+
+    user, link = (
+        {"type": "user", "user_id": "U1"},
+        {"type": "link", "url": "https://e.test?a&b", "text": "form"},
+    )
+    rich = [
+        section(words("Dear "), user, words(", <all> of "), {"type": "broadcast", "range": "channel"}),
+        {**section(kind="list"), "elements": [section(link), section(words("sign "), {"name": "ok"})]},
+        section(words("by Friday\n"), kind="quote"),
+    ]
+    blocks = [{"type": "rich_text", "elements": rich}]
+    events, report = imported(
+        tmp_path,
+        said("1782871200.000001", "", blocks=blocks),
+        said("1782871200.000002", "what it says", blocks=blocks),
+    )
+    lines = ["Dear @an, <all> of @channel", "form (https://e.test?a&b)", "sign :ok:", "by Friday"]
+    assert events[0]["text"].split("\n") == lines
+    assert [mention.get("id") for mention in events[0]["mentions"]] == ["U1", None]
+    assert events[1]["text"] == "what it says"
+    assert report.not_understood == ()
+
+
 def test_blocks_of_an_app_are_read_where_the_text_does_not_say_them(tmp_path: Path) -> None:
     blocks = [
         {"type": "header", "text": {"type": "plain_text", "text": "Deploy"}},

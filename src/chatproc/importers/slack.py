@@ -16,7 +16,7 @@ from chatproc.importers.archive import Folder, opened_archive
 from chatproc.importers.base import Conversation, Format, Message, Source
 from chatproc.importers.keys import message_key
 from chatproc.importers.sequence import Neighbours
-from chatproc.importers.slack_text import attachment_text, block_text, mentions, plain_text
+from chatproc.importers.slack_text import attachment_text, block_text, mentions, plain_text, rich_markup
 from chatproc.importers.values import LARGEST_EXACT, identity, members, objects, string, whole
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class _Event:
             message.state, message.revision = "edited", edited
 
     def _add_content(self, message: Message, value: dict[str, Any]) -> None:
-        raw, handle = string(value.get("text")), self.export.handle
+        raw, handle = string(value.get("text")) or rich_markup(value.get("blocks")), self.export.handle
         text = plain_text(raw, handle)
         blocks = block_text(value.get("blocks"), handle)
         # An app's text may be a mere notice of its blocks.

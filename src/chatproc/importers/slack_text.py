@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 # Slack escapes the three characters of its markup, so what stands in angle brackets is always markup.
 _MARKUP = re.compile(r"<([^<>\n]*)>")
+_RICH_MARKS = {
+    "user_id": "<@{}>",
+    "usergroup_id": "<!subteam^{}>",
+    "channel_id": "<#{}>",
+    "range": "<!{}>",
+    "name": ":{}:",
+}
 _BROADCASTS = {"here", "channel", "everyone", "group"}
 
 
@@ -51,9 +58,32 @@ def mentions(text: str) -> list[dict[str, Any]]:
 
 
 def block_text(blocks: object, handle: Handle) -> str:
-    """The words of an app's blocks, a line each; rich text is left out, for the text says the same."""
+    """The words of an app's blocks, a line each; rich text is left out: see `rich_markup`."""
     lines = [_block(block, handle) for block in objects(blocks)]
     return "\n".join(filter(None, lines))
+
+
+def rich_markup(blocks: object) -> str:
+    """The rich text in blocks, written as the text of a message is; where that has words, it says the same."""
+    lines = [
+        "".join(map(_markup_of, objects(line.get("elements"))))
+        for block in objects(blocks)
+        if block.get("type") == "rich_text"
+        for part in objects(block.get("elements"))
+        for line in (objects(part.get("elements")) if part.get("type") == "rich_text_list" else [part])
+    ]
+    return "\n".join(line.strip("\n") for line in lines)
+
+
+def _markup_of(element: dict[str, Any]) -> str:
+    """One stretch of rich text: words, a link, or somebody who is mentioned."""
+    if string(element.get("url")):
+        said = string(element.get("text"))
+        return f"<{_escaped(string(element['url']))}{'|' if said else ''}{_escaped(said)}>"
+    for member, mark in _RICH_MARKS.items():
+        if string(element.get(member)):
+            return mark.format(_escaped(string(element[member])))
+    return _escaped(string(element.get("text")) or string(element.get("fallback")))
 
 
 def attachment_text(item: dict[str, Any], handle: Handle) -> str:
@@ -86,6 +116,10 @@ def _entity(markup: str, handle: Handle) -> str:
     if not label or label == address.removeprefix("mailto:"):
         return label or address
     return f"{label} ({address})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _unescaped(text: str) -> str:
