@@ -64,7 +64,7 @@ def block_text(blocks: object, handle: Handle) -> str:
 
 
 def rich_markup(blocks: object) -> str:
-    """The rich text in blocks, written as the text of a message is; where that has words, it says the same."""
+    """The rich text in blocks, written as the text of a message is; one that has words says the same."""
     lines = [
         "".join(map(_markup_of, objects(line.get("elements"))))
         for block in objects(blocks)
