@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from chatproc.importers.pieces import loads
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _ALL = "@_all"
 # A placeholder may be followed by Chinese at once, which `\b` would take for the same word.
 _PLACEHOLDER = re.compile(r"@_user_\d+|@_all(?![A-Za-z0-9_])")
+_MILLISECONDS = re.compile(r"[1-9][0-9]{11,12}")
 _MAX_DEPTH = 24
 
 
@@ -135,10 +137,17 @@ def _file(word: str, key: str = "file_key") -> Callable[[dict[str, Any], Body], 
 
 def _named(word: str, *names: str) -> Callable[[dict[str, Any], Body], str]:
     def words(content: dict[str, Any], _body: Body) -> str:
-        said = (identity(content.get(name)) for name in names)
+        said = (_readable(name, identity(content.get(name))) for name in names)
         return " ".join(filter(None, [f"[{word}]", *said]))
 
     return words
+
+
+def _readable(name: str, said: str | None) -> str | None:
+    """A time as people and models read it; Feishu writes milliseconds since 1970."""
+    if name.endswith("_time") and said and _MILLISECONDS.fullmatch(said):
+        return datetime.fromtimestamp(int(said) // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return said
 
 
 def _system(content: dict[str, Any], body: Body) -> str:
@@ -159,7 +168,7 @@ def _card(content: dict[str, Any], _body: Body) -> str:
 
 
 def _todo(content: dict[str, Any], body: Body) -> str:
-    due = identity(content.get("due_time"))
+    due = _readable("due_time", identity(content.get("due_time")))
     return " ".join(filter(None, ["[任务]", _post(members(content.get("summary")), body), due]))
 
 
