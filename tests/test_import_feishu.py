@@ -113,7 +113,11 @@ CARD = {
         ("post", tags([tag("at", user_id="ou_z", user_name="丁")]), "@丁"),
         ("interactive", CARD, "[卡片]\n审批\n周五前\n同意"),
         ("todo", {"summary": tags([tag("text", "交表")]), "due_time": "1782900"}, "[任务] 交表 1782900"),
-        ("todo", {"summary": {"title": "表"}, "due_time": "1782900000123"}, "[任务] 表 2026-07-01T10:00:00Z"),
+        (
+            "todo",
+            {"summary": tags([tag("text", "表")]), "due_time": "1782900000123"},
+            "[任务] 表 2026-07-01T10:00:00Z",
+        ),
         ("vote", {"topic": "周几?", "options": ["一", "二"]}, "[投票] 周几?\n- 一\n- 二"),
         ("location", {"name": "图书馆", "longitude": "1", "latitude": "2"}, "[位置] 图书馆 1 2"),
         ("share_calendar_event", {"summary": "周会", "start_time": "1", "end_time": "2"}, "[日程] 周会 1 2"),

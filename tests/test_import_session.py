@@ -66,7 +66,9 @@ def test_once_works_on_a_whole_chat_and_leaves_no_stretch_too_long(count: int, t
         project.configure(input={"paths": ["data/import/*.jsonl"]}, context={"grouping": "session"})
         project.configure(processing={"max_groups_per_round": 3})
         assert project.document("import", "telegram", "../result.json")["messages"] == count
-        worked = project.start("once", "--json").wait(20 * PATIENCE).document
+        done = project.start("once", "--json").wait(20 * PATIENCE)
+        assert done.code == 0, done
+        worked = done.document
         assert (worked["ingest"]["accepted"], worked["ingest"]["quarantined"]) == (count, 0)
         assert worked["round"]["oversized"] == []
         assert {group["outcome"] for group in worked["round"]["groups"]} == {"done"}
