@@ -3,8 +3,8 @@
 use jiff::Span;
 use jiff::civil::{Date, Weekday, date};
 
-use super::lunar;
 use super::said::{Festival, Month, Period, Week, Year};
+use super::{lunar, sun};
 
 pub(super) fn add_days(day: Date, days: i64) -> Option<Date> {
     day.checked_add(Span::new().try_days(days).ok()?).ok()
@@ -78,21 +78,19 @@ pub(super) fn festival(festival: Festival, year: i16) -> Vec<Date> {
         Festival::KitchenGod => {
             [23, 24].into_iter().filter_map(|day| lunar::day(year, 12, false, day)).collect()
         }
-        Festival::Qingming => qingming(year).into_iter().collect(),
+        Festival::Term(number) => sun::term(number, year).into_iter().collect(),
+        Festival::Easter(days) => {
+            sun::easter(year).and_then(|easter| add_days(easter, days)).into_iter().collect()
+        }
+        Festival::BlackFriday => {
+            nth_weekday(year, 11, 4, Weekday::Thursday).and_then(|day| add_days(day, 1)).into_iter().collect()
+        }
         Festival::Nth(month, nth, weekday) => nth_weekday(year, month, nth, weekday).into_iter().collect(),
     }
 }
 
 pub(super) fn solar(year: i16, month: u8, day: u8) -> Option<Date> {
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
-}
-
-/// The day on which the sun reaches 15° of longitude, in China's time: 4 or 5 April in this century.
-fn qingming(year: i16) -> Option<Date> {
-    let since = i32::from(year).checked_sub(2000).filter(|since| (0..100).contains(since))?;
-    // 0.2422 days a year are made good by a leap day every fourth year.
-    let day = (since * 2422 + 48_100) / 10_000 - since / 4;
-    solar(year, 4, u8::try_from(day).ok()?)
 }
 
 /// The first and the last day of stretches that a wording can mean.

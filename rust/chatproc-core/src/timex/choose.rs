@@ -4,7 +4,7 @@ use super::MOST_READINGS;
 use super::marks::{self, Marks};
 use super::phrase::{self, Phrase};
 use super::resolve::{Meaning, Moment, When};
-use super::said::{Day, Period, Point, Said, Week};
+use super::said::{Day, Month, Period, Point, Said, Week, Year};
 use super::text::Text;
 
 /// What a text says: its meanings (one: sure; several: open), and the letters it says it with.
@@ -106,6 +106,15 @@ fn inherit(t: &[char], marked: Vec<(Phrase, Marks)>) -> Vec<(Phrase, Marks)> {
             .filter(|letter| matches!(letter, '\n' | '。' | '!' | '?'))
             .count()
             > 0;
+        // "第三天上午 8点": an hour of an uncertain day is no certain time.
+        if known.said == Said::Vague
+            && matches!(phrase.said, Said::Point(Point { day: None, clock: Some(_), .. }))
+            && t[known.to..phrase.from].iter().all(|letter| matches!(letter, ' ' | '的'))
+        {
+            phrase.said = Said::Vague;
+            kept.push((phrase, marks));
+            continue;
+        }
         let before = match known.said {
             Said::Point(point) | Said::Range(_, point) => Some(point),
             _ => None,
@@ -160,6 +169,17 @@ fn fill(before: Point, point: Point, change: bool) -> Point {
         if point.part.is_none() && (change || before.clock.is_none()) {
             filled.part = before.part;
         }
+    }
+    // "9月10号开学，11号报到": of the same month, or of the next when the number is smaller.
+    if let (Some(Day::Date { year, month: Month::Of(month), day: known }), Some(Day::OfMonth(day))) =
+        (before.day, point.day)
+    {
+        let next = u8::from(day < known);
+        let year = match year {
+            Some(Year::Of(year)) if month + next > 12 => Some(Year::Of(year.saturating_add(1))),
+            other => other,
+        };
+        filled.day = Some(Day::Date { year, month: Month::Of((month + next - 1) % 12 + 1), day });
     }
     if let (Some(Day::Period(Period::Week(weeks))), Some(Day::Weekday(Week::Nearest, weekday))) =
         (before.day, point.day)

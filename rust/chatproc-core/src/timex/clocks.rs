@@ -38,8 +38,25 @@ fn colon(t: &[char], i: usize) -> Option<(Clock, usize)> {
     if at(t, last).is_ascii_digit() || (at(t, last) == ':' && at(t, last + 1).is_ascii_digit()) {
         return None;
     }
+    // "11:00时"
+    last = lit(t, last, "时").filter(|&end| !one_of(t, end, "候间刻期代常段差长")).unwrap_or(last);
     let open = (1..12).contains(&hour) && at(t, i) != '0' && !seconds;
     Some((clock(hour, minute, second, if open { Face::Open } else { Face::Full })?, last))
+}
+
+/// An hour between two: 七八点, 6、7点, 十一二点.
+pub(super) fn about(t: &[char], i: usize) -> Option<usize> {
+    const ONES: &str = "零一二三四五六七八九";
+    let written = at(t, i).is_ascii_digit();
+    let one = |i: usize| {
+        let place = ONES.chars().position(|one| one == at(t, i)).or((at(t, i) == '两').then_some(2))?;
+        Some((u32::try_from(place).ok()?, i + 1))
+    };
+    let (first, end) =
+        if written { small(t, i).map(|(hour, end)| (hour.into(), end))? } else { one(skip(t, i, &["十"]))? };
+    let next = if written { lit(t, end, "、")? } else { end };
+    let (second, end) = if written { digits(t, next)? } else { one(next)? };
+    any(t, end, &["点钟", "点"]).filter(|_| second == first + 1)
 }
 
 /// Reads a Chinese clock time. `alone`: nothing before it says that it is one.
@@ -192,7 +209,13 @@ pub(super) fn latin(t: &[char], i: usize) -> Option<(Clock, Option<Part>, usize)
     {
         return Some((clock(hour, 0, 0, Face::Full)?, None, end));
     }
-    bare(t, i, end).then(|| clock(hour, 0, 0, face(hour))).flatten().map(|time| (time, None, end))
+    let parted = (1..=12).contains(&hour) && !".:-/$".contains(before(t, i)) && {
+        let next = space(t, end);
+        ["in the morning", "in the early morning", "in the afternoon", "in the evening", "at night"]
+            .iter()
+            .any(|part| word(t, next, part).is_some_and(|end| !at(t, space(t, end)).is_ascii_alphabetic()))
+    };
+    (parted || bare(t, i, end)).then(|| clock(hour, 0, 0, face(hour))).flatten().map(|time| (time, None, end))
 }
 
 fn named(t: &[char], i: usize) -> Option<(Clock, usize)> {
@@ -223,8 +246,11 @@ fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
         space(t, end),
         &[("past", true), ("after", true), ("to", false), ("before", false), ("till", false), ("of", false)],
     )?;
-    let (hour, last) = english(t, space(t, end))?;
-    let hour = u8::try_from(hour).ok().filter(|hour| (1..=12).contains(hour))?;
+    let (hour, last) = match pick_word(t, space(t, end), &[("noon", 12), ("midnight", 24)]) {
+        Some(named) => named,
+        None => english(t, space(t, end)).filter(|(hour, _)| (1..=12).contains(hour))?,
+    };
+    let hour = u8::try_from(hour).ok()?;
     // "two to four people" is no time, nor is the second half of "two thirty to three".
     let usual = matches!(minutes, 5 | 10 | 15 | 20 | 25 | 30) && (!at(t, i).is_ascii_digit() || past);
     if !(usual || unit.is_some()) || after_number(t, i) || at(t, last) == ':' || at(t, last) == '%' {
@@ -235,7 +261,12 @@ fn past_or_to(t: &[char], i: usize) -> Option<(Clock, usize)> {
         (false, 1) => (12, 60 - minutes),
         (false, hour) => (hour - 1, 60 - minutes),
     };
-    Some((clock(hour, minute, 0, Face::Open)?, last))
+    let face = if at(t, last - 1).is_ascii_alphabetic() && matches!(hour, 11 | 12 | 23 | 24) {
+        Face::Full
+    } else {
+        Face::Open
+    };
+    Some((clock(hour % 24, minute, 0, face)?, last))
 }
 
 /// Whether a number in words stands directly before: "two thirty".
@@ -254,7 +285,7 @@ fn spelled(t: &[char], i: usize) -> Option<(Clock, usize)> {
         return None;
     }
     let (hour, end) = english(t, i).filter(|(hour, _)| (1..=12).contains(hour))?;
-    let (minute, end) = english(t, space(t, end))
+    let (minute, end) = english(t, if at(t, end) == '-' { end + 1 } else { space(t, end) })
         .filter(|&(minute, _)| (10..60).contains(&minute) && at(t, end + 1).is_ascii_alphabetic())?;
     if prompts(t, i).is_none() && meridiem(t, end).is_none() {
         return None;
@@ -266,8 +297,12 @@ fn spelled(t: &[char], i: usize) -> Option<(Clock, usize)> {
 fn pointed(t: &[char], i: usize) -> Option<(Clock, usize)> {
     let (hour, end) = small(t, i).filter(|(hour, _)| at(t, i).is_ascii_digit() && (1..=12).contains(hour))?;
     let (minute, last) = digits(t, lit(t, end, ".")?).filter(|&(_, last)| last == end + 3)?;
-    meridiem(t, last)?;
-    Some((clock(hour, u8::try_from(minute).ok()?, 0, Face::Open)?, last))
+    // "at 2.30" without am or pm
+    let told = prompts(t, i) == Some(Prompt::At)
+        && matches!(at(t, space(t, last)), '\0' | '\n' | ',' | '.' | '!' | '?' | ')')
+        && !at(t, last + 1).is_ascii_digit();
+    (told || meridiem(t, last).is_some())
+        .then(|| Some((clock(hour, u8::try_from(minute).ok()?, 0, Face::Open)?, last)))?
 }
 
 #[derive(PartialEq)]
@@ -354,7 +389,8 @@ fn bare(t: &[char], i: usize, end: usize) -> bool {
 
 /// An hour that only its place in "between 3 and 5" makes one.
 pub(super) fn plain_hour(t: &[char], i: usize) -> Option<(Clock, usize)> {
-    const FOLLOWING: &[&str] = &["and", "on", "today", "tomorrow", "tonight", "next", "this", "in the"];
+    const FOLLOWING: &[&str] =
+        &["and", "on", "yesterday", "today", "tomorrow", "tonight", "next", "this", "in the"];
     let (hour, end) = english(t, i).filter(|(hour, _)| (1..=24).contains(hour))?;
     let next = space(t, end);
     let noun =
@@ -386,103 +422,4 @@ pub(super) fn first_of_span(t: &[char], i: usize, joined: bool) -> Option<(Clock
     let told = told
         || (joined && hour <= 12 && last <= 12 && matches!(at(t, close), '\0' | '\n' | ',' | '。' | ')'));
     (told && (last != hour)).then(|| Some((clock(hour, 0, 0, face(hour))?, end)))?
-}
-
-/// What makes 早 and 晚 part of another word.
-const NO_PART: &str = "点些于会饭自餐课读操就已退高宴场安期先晚早跑练了间";
-
-/// Reads a part of the day in Chinese. `joined`: a day stands directly before it.
-pub(super) fn part_zh(t: &[char], i: usize, joined: bool) -> Option<(Part, usize)> {
-    const PARTS: &[(&str, Part)] = &[
-        ("凌晨", Part::Dawn),
-        ("拂晓", Part::Dawn),
-        ("清晨", Part::Morning),
-        ("清早", Part::Morning),
-        ("一大早", Part::Morning),
-        ("大清早", Part::Morning),
-        ("大早上", Part::Morning),
-        ("一早", Part::Morning),
-        ("早晨", Part::Morning),
-        ("早上", Part::Morning),
-        ("早间", Part::Morning),
-        ("上午", Part::Morning),
-        ("午前", Part::Morning),
-        ("中午", Part::Noon),
-        ("午间", Part::Noon),
-        ("下午", Part::Afternoon),
-        ("午后", Part::Afternoon),
-        ("傍晚", Part::Evening),
-        ("晚上", Part::Evening),
-        ("晚间", Part::Evening),
-        ("夜晚", Part::Evening),
-        ("夜间", Part::Night),
-        ("夜里", Part::Night),
-        ("半夜", Part::Night),
-        ("深夜", Part::Night),
-        ("午夜", Part::Night),
-        ("子夜", Part::Night),
-    ];
-    if !(one_of(t, i, "一上下中傍凌前午半夜大子打拂收放早晚深清睡闭晨")) {
-        return None;
-    }
-    if let Some((part, end)) = pick(t, i, PARTS) {
-        return (!matches!(at(t, end), '茶' | '好')).then_some((part, end));
-    }
-    if let Some(end) =
-        any(t, i, &["下班", "放学", "收工", "下课", "睡觉", "睡", "晚饭", "午饭", "打烊", "闭馆"])
-        && any(t, end, &["前", "之前", "以前"]).is_some()
-    {
-        return Some((Part::DayEnd, end));
-    }
-    let part = match at(t, i) {
-        '晚' | '夜' => Part::Evening,
-        '早' | '晨' => Part::Morning,
-        _ => return None,
-    };
-    let counted = small(t, i + 1).is_some() && (at(t, i + 1) != '一' || joined);
-    (counted || joined && !NO_PART.contains(at(t, i + 1))).then_some((part, i + 1))
-}
-
-/// Reads a part of the day in English. `joined`: a day or a clock time stands before it.
-pub(super) fn part_en(t: &[char], i: usize, joined: bool) -> Option<(Part, usize)> {
-    const ALWAYS: &[(&str, Part)] = &[
-        ("in the early morning", Part::Dawn),
-        ("in the morning", Part::Morning),
-        ("in the afternoon", Part::Afternoon),
-        ("in the evening", Part::Evening),
-        ("at night", Part::Evening),
-        ("the end of the day", Part::DayEnd),
-        ("the end of day", Part::DayEnd),
-        ("end of the day", Part::DayEnd),
-        ("end of day", Part::DayEnd),
-        ("end of business", Part::DayEnd),
-        ("end of play", Part::DayEnd),
-        ("close of business", Part::DayEnd),
-        ("close of play", Part::DayEnd),
-        ("the close of business", Part::DayEnd),
-        ("eod", Part::DayEnd),
-        ("cob", Part::DayEnd),
-        ("eob", Part::DayEnd),
-    ];
-    const JOINED: &[(&str, Part)] = &[
-        ("early morning", Part::Dawn),
-        ("morning", Part::Morning),
-        ("afternoon", Part::Afternoon),
-        ("evening", Part::Evening),
-        ("night", Part::Evening),
-    ];
-    if lit(t, i, "night").is_some() && matches!(before(t, i), 'o' | 't')
-        || lit(t, i, "night").is_some() && joined
-    {
-        // "tonight" and "last night" hand their second half over.
-        return word(t, i, "night").map(|end| (Part::Evening, end));
-    }
-    if !begins_word(t, i) {
-        return None;
-    }
-    let always = pick_word(t, i, ALWAYS);
-    if always.is_some() || !joined {
-        return always;
-    }
-    pick_word(t, i, JOINED)
 }

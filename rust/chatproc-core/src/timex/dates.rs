@@ -122,12 +122,18 @@ fn evident(t: &[char], i: usize, end: usize, stroke: char) -> bool {
     let begins = i == 0 || matches!(before(t, i), ' ' | '\n' | '(' | ',' | '。' | '、' | ':' | ';');
     let stops = matches!(at(t, end), '\0' | '\n' | ',' | '。' | ';' | ')' | '!' | '?' | '、');
     let alone = begins && stops && (stroke == '/' || (i == 0 && end == t.len()));
+    // "6-3 春游", but no score
+    let titled = (i == 0 || before(t, i) == '\n')
+        && next > end
+        && !at(t, next).is_ascii()
+        && !"领赢胜负平输落险击大战完".contains(at(t, next));
     let clocked =
         digits(t, next).is_some_and(|(_, end)| matches!(at(t, end), ':' | '点' | '时')) && next > end;
     let prompted = "于在至到-~".contains(before(t, i));
     let ranged = matches!(at(t, end), '-' | '~') && at(t, end + 1).is_ascii_digit();
     let bracketed = at(t, next) == '(' && at(t, next + 2) == ')';
     alone
+        || titled
         || bracketed
         || clocked
         || prompted

@@ -1,16 +1,16 @@
-//! Days in English: tomorrow, next Friday, July 3rd, the end of the month, a week from Monday.
+//! Days in English: tomorrow, next Friday, July 3rd, a week from Monday; and any other day by its kind.
 
 use jiff::civil::Weekday;
 
-use super::cursor::{at, before, begins_word, lit, pick_word, skip_word, space, word};
-use super::elapsed;
+use super::cursor::{at, before, begins_word, pick_word, skip_word, space, word};
 use super::numerals::{digits, english, ordinal, small};
-use super::said::{Anchor, Day, Festival, Month, Period, Said, Week, Year};
+use super::said::{Anchor, Day, Month, Period, Said, Week, Year};
 use super::text::Text;
+use super::{elapsed, festivals, stretches_en};
 
 use Weekday::{Friday, Monday, Saturday, Sunday, Thursday, Tuesday, Wednesday};
 
-const WEEKDAYS: &[(&str, Weekday)] = &[
+pub(super) const WEEKDAYS: &[(&str, Weekday)] = &[
     ("monday", Monday),
     ("mondays", Monday),
     ("mon", Monday),
@@ -32,7 +32,7 @@ const WEEKDAYS: &[(&str, Weekday)] = &[
     ("sun", Sunday),
 ];
 
-const MONTHS: &[(&str, u8)] = &[
+pub(super) const MONTHS: &[(&str, u8)] = &[
     ("january", 1),
     ("jan", 1),
     ("february", 2),
@@ -65,15 +65,15 @@ pub(super) fn day(text: &Text, i: usize) -> Option<(Day, usize)> {
     if !begins_word(t, i) || !(at(t, i).is_ascii_alphanumeric()) {
         return None;
     }
-    shifted(t, i)
+    shifted(text, i)
         .or_else(|| after(t, i))
         .or_else(|| relative(t, i))
-        .or_else(|| end_of(text, i))
-        .or_else(|| nth(t, i))
+        .or_else(|| stretches_en::end_of(text, i))
+        .or_else(|| stretches_en::nth(t, i))
         .or_else(|| weekday(text, i))
         .or_else(|| dated(text, i))
-        .or_else(|| festival(t, i))
-        .or_else(|| stretch(t, i))
+        .or_else(|| festivals::english(t, i))
+        .or_else(|| stretches_en::stretch(t, i))
 }
 
 /// "in 3 days" as a day that a clock time can follow.
@@ -87,7 +87,8 @@ fn after(t: &[char], i: usize) -> Option<(Day, usize)> {
 }
 
 /// "a week from Friday", "two weeks from tomorrow".
-fn shifted(t: &[char], i: usize) -> Option<(Day, usize)> {
+fn shifted(text: &Text, i: usize) -> Option<(Day, usize)> {
+    let t = text.letters();
     let (count, end) = match pick_word(t, i, &[("a", 1), ("one", 1)]) {
         Some(one) => one,
         None => english(t, i)?,
@@ -99,12 +100,19 @@ fn shifted(t: &[char], i: usize) -> Option<(Day, usize)> {
     )?;
     let (sign, end) = pick_word(t, space(t, end), &[("from", 1), ("after", 1), ("before", -1)])?;
     let days = i64::from(count) * size * sign;
-    let begin = skip_word(t, space(t, end), &["this", "the"]);
-    if let Some((day, end)) = pick_word(t, begin, &[("tomorrow", 1), ("today", 0), ("yesterday", -1)]) {
-        return Some((Day::Shifted(days, Anchor::Day(day)), end));
-    }
-    let (weekday, end) = pick_word(t, begin, WEEKDAYS)?;
-    Some((Day::Shifted(days, Anchor::Weekday(weekday)), end))
+    let begin = space(t, end);
+    let anchor = match relative(t, begin)
+        .or_else(|| weekday(text, skip_word(t, begin, &["the"])))
+        .or_else(|| dated(text, begin))
+        .or_else(|| festivals::english(t, begin))?
+    {
+        (Day::Offset(offset), end) => (Anchor::Day(offset), end),
+        (Day::Weekday(week, weekday), end) => (Anchor::Weekday(week, weekday), end),
+        (Day::Date { year, month: Month::Of(month), day }, end) => (Anchor::Date(year, month, day), end),
+        (Day::Festival(year, festival), end) => (Anchor::Festival(year, festival), end),
+        _ => return None,
+    };
+    Some((Day::Shifted(days, anchor.0), anchor.1))
 }
 
 fn relative(t: &[char], i: usize) -> Option<(Day, usize)> {
@@ -176,7 +184,7 @@ fn weekday(text: &Text, i: usize) -> Option<(Day, usize)> {
     for (words, weeks) in [("next week", 1), ("this week", 0), ("last week", -1), ("the week after next", 2)]
     {
         if let Some(end) = word(t, i, words) {
-            let begin = skip_word(t, space(t, skip_comma(t, end)), &["on"]);
+            let begin = skip_word(t, space(t, skip_comma(t, possessive(t, end))), &["on"]);
             if let Some((weekday, end)) = pick_word(t, begin, WEEKDAYS) {
                 return Some((Day::Weekday(Week::From(weeks), weekday), end));
             }
@@ -188,7 +196,7 @@ fn weekday(text: &Text, i: usize) -> Option<(Day, usize)> {
     }
     let end =
         if end - i <= 5 && at(t, end) == '.' && at(t, end + 1) == ' ' { end + 1 } else { possessive(t, end) };
-    let begin = skip_word(t, space(t, end), &["of"]);
+    let begin = skip_word(t, space(t, end), &["of", "in", "from"]);
     for (words, weeks) in [
         ("next week", 1),
         ("this week", 0),
@@ -202,10 +210,10 @@ fn weekday(text: &Text, i: usize) -> Option<(Day, usize)> {
         }
     }
     if let Some(end) = word(t, begin, "after next") {
-        return Some((Day::Shifted(7, Anchor::Weekday(weekday)), end));
+        return Some((Day::Shifted(7, Anchor::Weekday(Week::Nearest, weekday)), end));
     }
     if word(t, begin, "week").is_some() && word(t, begin, "weekend").is_none() {
-        return Some((Day::Shifted(7, Anchor::Weekday(weekday)), begin + 4));
+        return Some((Day::Shifted(7, Anchor::Weekday(Week::Nearest, weekday)), begin + 4));
     }
     Some((Day::Weekday(Week::Nearest, weekday), end))
 }
@@ -244,6 +252,9 @@ fn dated(text: &Text, i: usize) -> Option<(Day, usize)> {
     if let Some((month, end)) = pick_word(t, i, MONTHS) {
         let begin = space(t, if at(t, end) == '.' { end + 1 } else { end });
         let begin = skip_word(t, begin, &["the"]);
+        // "March, 6th"
+        let comma = space(t, skip_comma(t, end));
+        let begin = if comma > begin && ordinal(t, comma).is_some() { comma } else { begin };
         if let Some((day, end)) = day_of_month(t, begin) {
             let (year, end) = trailing_year(t, end);
             return Some((Day::Date { year, month: Month::Of(month), day }, end));
@@ -267,24 +278,52 @@ fn dated(text: &Text, i: usize) -> Option<(Day, usize)> {
     if !(1..=31).contains(&day) {
         return None;
     }
-    let gap = if at(t, end) == '-' { end + 1 } else { skip_word(t, space(t, end), &["day of", "of"]) };
+    let gap = if matches!(at(t, end), '-' | '/') {
+        end + 1
+    } else {
+        skip_word(t, space(t, end), &["day of", "of"])
+    };
     if let Some((month, end)) = pick_word(t, gap, MONTHS) {
         let end = if at(t, end) == '.' { end + 1 } else { end };
-        let (year, end) = trailing_year(t, if at(t, end) == '-' { end + 1 } else { end });
+        let (year, end) = trailing_year(t, if matches!(at(t, end), '-' | '/') { end + 1 } else { end });
         return Some((Day::Date { year, month: Month::Of(month), day }, end));
     }
-    for (words, months) in [("next month", 1), ("this month", 0), ("the month", 0), ("the next month", 1)] {
-        if sure && let Some(end) = word(t, gap, words) {
+    for (words, months) in [
+        ("next month", 1),
+        ("this month", 0),
+        ("the month", 0),
+        ("the next month", 1),
+        ("the current month", 0),
+        ("the coming month", 1),
+        ("last month", -1),
+        ("the last month", -1),
+        ("the previous month", -1),
+    ] {
+        if (sure || gap > end + 1)
+            && let Some(end) = word(t, gap, words)
+        {
             return Some((Day::Date { year: None, month: Month::From(months), day }, end));
         }
     }
     // "the first", "third": a day only in digits.
     let named = begin > i
+        || behind_weekday(t, i)
         || ["on", "by", "before", "until", "due", "to", "and", "through", "between"]
             .iter()
             .any(|prompt| prompted(t, i, prompt));
-    let stands = at(t, begin).is_ascii_digit() && named && !followed_by_noun(t, end);
+    let stands =
+        (at(t, begin).is_ascii_digit() || behind_weekday(t, i)) && named && !followed_by_noun(t, end);
     (sure && stands).then_some((Day::OfMonth(day), end))
+}
+
+/// Whether a weekday stands directly before: "Friday 10th", "Fri, 10th".
+fn behind_weekday(t: &[char], i: usize) -> bool {
+    let Some(last) = i.checked_sub(1).filter(|&last| t[last] == ' ') else { return false };
+    let last = if before(t, last) == ',' { last - 1 } else { last };
+    (0..last)
+        .rev()
+        .take(9)
+        .any(|from| begins_word(t, from) && pick_word(t, from, WEEKDAYS).is_some_and(|(_, end)| end == last))
 }
 
 fn prompted(t: &[char], i: usize, prompt: &str) -> bool {
@@ -331,163 +370,7 @@ pub(super) fn trailing_year(t: &[char], i: usize) -> (Option<Year>, usize) {
     }
 }
 
-/// "first Monday of August", "the last Friday of the month".
-fn nth(t: &[char], i: usize) -> Option<(Day, usize)> {
-    let begin = skip_word(t, i, &["the"]);
-    let (nth, end) = if let Some(end) = word(t, begin, "last") {
-        (-1, end)
-    } else {
-        let (nth, end) = ordinal(t, begin).filter(|(nth, _)| *nth <= 5)?;
-        (i8::try_from(nth).ok()?, end)
-    };
-    let (weekday, end) = pick_word(t, space(t, end), WEEKDAYS)?;
-    let end = ["of", "in"].iter().find_map(|of| word(t, space(t, end), of))?;
-    let (year, month, end) = month_or_rest(t, space(t, end))?;
-    Some((Day::Nth { year, month, nth, weekday }, end))
-}
-
-fn month_or_rest(t: &[char], i: usize) -> Option<(Option<Year>, Month, usize)> {
-    if let Some((months, end)) = pick_word(
-        t,
-        i,
-        &[("this month", 0), ("the month", 0), ("next month", 1), ("month", 0), ("last month", -1)],
-    ) {
-        return Some((None, Month::From(months), end));
-    }
-    let (month, end) = pick_word(t, i, MONTHS)?;
-    let (year, end) = trailing_year(t, end);
-    Some((year, Month::Of(month), end))
-}
-
-/// The last day of a stretch; "end of day" is a part of a day.
-fn end_of(text: &Text, i: usize) -> Option<(Day, usize)> {
-    const SHORT: &[(&str, Period)] = &[
-        ("eow", Period::EndOfWeek(0)),
-        ("eom", Period::Month(None, Month::From(0))),
-        ("eoq", Period::QuarterFrom(0)),
-        ("eoy", Period::Year(Year::From(0))),
-    ];
-    const LONG: &[(&str, Period)] = &[
-        ("the week", Period::EndOfWeek(0)),
-        ("this week", Period::EndOfWeek(0)),
-        ("week", Period::EndOfWeek(0)),
-        ("next week", Period::EndOfWeek(1)),
-        ("the quarter", Period::QuarterFrom(0)),
-        ("this quarter", Period::QuarterFrom(0)),
-        ("quarter", Period::QuarterFrom(0)),
-        ("next quarter", Period::QuarterFrom(1)),
-        ("the year", Period::Year(Year::From(0))),
-        ("this year", Period::Year(Year::From(0))),
-        ("year", Period::Year(Year::From(0))),
-        ("next year", Period::Year(Year::From(1))),
-    ];
-    let t = text.letters();
-    let whole = |period: Period| {
-        if let Period::EndOfWeek(_) = period { Day::Period(period) } else { Day::EndOf(period) }
-    };
-    if let Some((period, end)) = pick_word(t, i, SHORT) {
-        return Some((whole(period), end));
-    }
-    let begin = skip_word(t, i, &["the"]);
-    let end =
-        ["end of", "the last day of", "last day of"].iter().find_map(|end_of| word(t, begin, end_of))?;
-    let begin = space(t, end);
-    if let Some((period, end)) = pick_word(t, begin, LONG) {
-        return Some((whole(period), end));
-    }
-    let (year, month, end) = month_or_rest(t, begin)?;
-    Some((Day::EndOf(Period::Month(year, month)), end))
-}
-
-fn stretch(t: &[char], i: usize) -> Option<(Day, usize)> {
-    const WORDS: &[(&str, Period)] = &[
-        ("the week after next", Period::Week(2)),
-        ("this week", Period::Week(0)),
-        ("the following week", Period::Week(1)),
-        ("next week", Period::Week(1)),
-        ("last week", Period::Week(-1)),
-        ("this weekend", Period::Weekend(Week::Nearest)),
-        ("the weekend", Period::Weekend(Week::Nearest)),
-        ("next weekend", Period::Weekend(Week::Next)),
-        ("last weekend", Period::Weekend(Week::Last)),
-        ("weekend", Period::Weekend(Week::Nearest)),
-        ("this month", Period::Month(None, Month::From(0))),
-        ("next month", Period::Month(None, Month::From(1))),
-        ("last month", Period::Month(None, Month::From(-1))),
-        ("this quarter", Period::QuarterFrom(0)),
-        ("next quarter", Period::QuarterFrom(1)),
-        ("last quarter", Period::QuarterFrom(-1)),
-        ("current week", Period::Week(0)),
-        ("current month", Period::Month(None, Month::From(0))),
-        ("current quarter", Period::QuarterFrom(0)),
-        ("current year", Period::Year(Year::From(0))),
-        ("this year", Period::Year(Year::From(0))),
-        ("next year", Period::Year(Year::From(1))),
-        ("last year", Period::Year(Year::From(-1))),
-    ];
-    if let Some((period, end)) = pick_word(t, i, WORDS) {
-        return Some((Day::Period(period), end));
-    }
-    let (year, begin) = match digits(t, i) {
-        Some((year, end))
-            if end - i == 4 && (1900..=2199).contains(&year) && matches!(at(t, end), ' ' | '-') =>
-        {
-            (Some(Year::Of(i16::try_from(year).ok()?)), end + 1)
-        }
-        _ => (None, i),
-    };
-    let (quarter, end) = small(t, lit(t, begin, "q")?).filter(|(quarter, _)| (1..=4).contains(quarter))?;
-    if at(t, end).is_ascii_alphanumeric() {
-        return None;
-    }
-    let (trailing, last) = trailing_year(t, if at(t, end) == '-' { end + 1 } else { end });
-    let end = if trailing.is_some() { last } else { end };
-    Some((Day::Period(Period::Quarter(year.or(trailing), quarter)), end))
-}
-
-fn festival(t: &[char], i: usize) -> Option<(Day, usize)> {
-    use Festival::{Lunar, Nth, Solar};
-    const NAMES: &[(&str, Festival)] = &[
-        ("new year's day", Solar(1, 1)),
-        ("new years day", Solar(1, 1)),
-        ("new year's eve", Solar(12, 31)),
-        ("new years eve", Solar(12, 31)),
-        ("chinese new year", Lunar(1, 1)),
-        ("lunar new year", Lunar(1, 1)),
-        ("spring festival", Lunar(1, 1)),
-        ("mid autumn festival", Lunar(8, 15)),
-        ("dragon boat festival", Lunar(5, 5)),
-        ("valentine's day", Solar(2, 14)),
-        ("valentines day", Solar(2, 14)),
-        ("independence day", Solar(7, 4)),
-        ("mother's day", Nth(5, 2, Sunday)),
-        ("mothers day", Nth(5, 2, Sunday)),
-        ("father's day", Nth(6, 3, Sunday)),
-        ("fathers day", Nth(6, 3, Sunday)),
-        ("halloween", Solar(10, 31)),
-        ("thanksgiving day", Nth(11, 4, Thursday)),
-        ("thanksgiving", Nth(11, 4, Thursday)),
-        ("christmas eve", Solar(12, 24)),
-        ("christmas day", Solar(12, 25)),
-        ("christmas", Solar(12, 25)),
-        ("xmas", Solar(12, 25)),
-        ("boxing day", Solar(12, 26)),
-    ];
-    let (festival, end) = pick_word(t, i, NAMES)?;
-    let (year, end) = trailing_year(t, end);
-    Some((Day::Festival(year, festival), end))
-}
-
 /// A month by its name.
 pub(super) fn month_name(t: &[char], i: usize) -> Option<(u8, usize)> {
     pick_word(t, i, MONTHS)
-}
-
-/// Behind the name of a stretch: "July", "next month", "the year".
-pub(super) fn stretch_name(t: &[char], i: usize) -> Option<usize> {
-    let named =
-        pick_word(t, i, MONTHS).map(|(_, end)| end).or_else(|| month_or_rest(t, i).map(|(_, _, end)| end));
-    named
-        .or_else(|| stretch(t, i).map(|(_, end)| end))
-        .or_else(|| ["the week", "the year"].iter().find_map(|words| word(t, i, words)))
 }

@@ -63,6 +63,8 @@ const LATIN_UNITS: &[(&str, Unit)] = &[
     ("fortnight", Days(14)),
     ("months", Months(1)),
     ("month", Months(1)),
+    ("quarters of an hour", Seconds(900)),
+    ("quarter of an hour", Seconds(900)),
     ("quarters", Months(3)),
     ("years", Months(12)),
     ("year", Months(12)),
@@ -121,7 +123,8 @@ fn han_part(t: &[char], i: usize, amount: &mut Amount) -> Option<usize> {
             amount.add(Months(6), 1, 0)?;
             return Some(end);
         }
-        if let Some(end) = lit(t, end, "个月") {
+        let bare = lit(t, end, "月").filter(|&end| one_of(t, end, "后内之以"));
+        if let Some(end) = lit(t, end, "个月").or(bare) {
             amount.add(Days(15), 1, 0)?;
             return Some(end);
         }
@@ -257,12 +260,13 @@ pub(super) fn chinese(t: &[char], i: usize) -> Option<(Said, usize)> {
             ("前", 'b'),
         ],
     );
-    let dated = matches!(before(t, end), '日' | '年') && t[end - 2..end] != ['半', '年'];
+    let length = t[end - 2..end] == ['半', '年'] || t[end - 2..end] == ['两', '日'];
+    let dated = matches!(before(t, end), '日' | '年') && !length;
     // "2026年后" and "07年后" count from that year, not from today.
     if dated && (amount.months > 12 * 100 || at(t, begin) == '0') {
         return None;
     }
-    let small_day = before(t, end) == '日';
+    let small_day = before(t, end) == '日' && at(t, begin) != '两';
     match suffix {
         Some(('w', end)) => Some((Said::Within(amount), end)),
         Some(('a', end)) if any(t, end, &["天", "勤", "台", "端", "面"]).is_none() => {
@@ -304,8 +308,8 @@ fn latin_part(t: &[char], i: usize, amount: &mut Amount) -> Option<usize> {
         amount.add(Seconds(1800), 1, 0)?;
         return Some(end);
     }
-    if let Some(end) = word(t, i, "a quarter of an hour") {
-        amount.add(Seconds(900), 1, 0)?;
+    if let Some((seconds, end)) = part_of_hour(t, i) {
+        amount.add(Seconds(seconds), 1, 0)?;
         return Some(end);
     }
     let (count, mut end) = match pick_word(t, i, &[("an", 1), ("a", 1), ("another", 1)]) {
@@ -327,6 +331,13 @@ fn latin_part(t: &[char], i: usize, amount: &mut Amount) -> Option<usize> {
     };
     amount.add(unit, count, tenths)?;
     Some(next)
+}
+
+/// 1/2 hour, 3/4 of an hour.
+fn part_of_hour(t: &[char], i: usize) -> Option<(i64, usize)> {
+    let (seconds, end) = pick(t, i, &[("1/2", 1800), ("1/4", 900), ("3/4", 2700)])?;
+    let end = skip_word(t, space(t, end), &["of an", "an"]);
+    Some((seconds, ["hour", "hours", "hr", "h"].iter().find_map(|hour| word(t, end, hour))?))
 }
 
 fn compact(t: &[char], i: usize) -> Option<(Unit, usize)> {

@@ -80,8 +80,10 @@ pub(super) fn hours(clock: Clock, part: Option<Part>, eve: bool, limit: bool) ->
         },
         None | Some(Part::DayEnd) if clock.face == Face::Full => one(0, hour),
         None | Some(Part::DayEnd) => match hour {
-            // Between eight and noon the day is meant; "by 12" may be midnight too.
-            1..=7 => both_halves(clock),
+            // Between eight and noon the day is meant; "by 12" may be midnight too. Of the others the hour
+            // at which people are up is the likelier one, and for a deadline the later one.
+            6 | 7 if !limit => both_halves(clock),
+            1..=7 => both_halves(clock).into_iter().rev().collect(),
             12 if limit && clock.minute == 0 => [one(0, 12), one(1, 0)].concat(),
             _ => one(0, hour),
         },

@@ -4,9 +4,11 @@
 
 use super::cursor::{any, at, lit, space, word};
 use super::phrase::Phrase;
+use super::said::{Part, Point, Said};
 use super::words::{
     CHANGES, CLOSED, DEADLINE_BEFORE, DEADLINE_BEHIND, DUTIES, EVENTS, EVENTS_BEFORE, FORMER, MOVED,
-    NEGATIONS, NEGATIONS_BEHIND, NO_BEFORE, NO_DENIAL, NO_NEGATION_BEHIND, NOT_LATER, NOT_UNTIL, STARTS,
+    NEGATIONS, NEGATIONS_BEHIND, NO_BEFORE, NO_DENIAL, NO_NEGATION_BEHIND, NOT_LATER, NOT_UNTIL, PARTED,
+    STARTS,
 };
 
 /// How many letters before and behind a wording are looked at.
@@ -35,6 +37,8 @@ pub(super) struct Marks {
     pub change: bool,
     /// It is what held before: 原定, instead of.
     pub former: bool,
+    /// What takes place has its part of the day: 起床, 晚自习.
+    pub part: Option<Part>,
 }
 
 /// The letters of the clause on one side of a wording.
@@ -207,6 +211,9 @@ pub(super) fn read(t: &[char], phrase: &Phrase, previous: usize, next: usize) ->
     marks.event = !marks.deadline && event.is_some_and(|event| duty.is_none_or(|duty| event < duty))
         || (!marks.deadline && duty.is_none() && around.holds_before(EVENTS_BEFORE));
     marks.duty = duty.is_some_and(|duty| duty <= 12 && event.is_none_or(|event| duty < event));
+    if matches!(phrase.said, Said::Point(Point { clock: Some(_), part: None, .. })) {
+        marks.part = PARTED.iter().find(|(words, _)| around.holds_behind(words)).map(|(_, part)| *part);
+    }
     let change = around.ends(CHANGES) || changed(&around);
     marks.change = change;
     // "extended from July 3 to July 10"

@@ -17,7 +17,7 @@
 //! | 月底 年底 季度末, end of the month | the last day |
 //! | 下周 下个月 周末 上旬 第三季度, next week | its first and last day |
 //! | 农历八月十五 腊月廿三 初五 闰六月 除夕 中秋 | the lunar date, the coming one (1900 to 2099) |
-//! | 国庆 元旦 清明 母亲节, Christmas | the coming one |
+//! | 国庆 元旦 清明 冬至 母亲节, Christmas, Good Friday | the coming one |
 //! | 3天后 两周后, in 3 days, a week from Friday | a date |
 //! | 两小时后 半小时内, within 48 hours | an instant, counted from the message's own |
 //! | 下午3点半 20:00 差五分八点 晚上12点, half past three, 5pm, noon | a clock time; 晚上12点, 24:00 and what follows are of the next day |
@@ -39,16 +39,22 @@ mod dates;
 mod days_en;
 mod days_zh;
 mod elapsed;
+mod festivals;
 mod hours;
 mod lunar;
+mod lunar_zh;
 mod marks;
+mod months_zh;
 mod numerals;
+mod parts;
 mod phrase;
 mod places;
 mod point;
 mod ranges;
 mod resolve;
 mod said;
+mod stretches_en;
+mod sun;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -6,11 +6,11 @@
 use std::sync::LazyLock;
 
 use super::cursor::{any, at, before, begins_word, lit, skip, skip_word, space, word};
-use super::numerals::small;
+use super::numerals::{ordinal, small};
 use super::point::{Joint, day_piece, point};
 use super::said::{Day, Point, Said, Week};
 use super::text::Text;
-use super::vague::{end_of_uncertain, uncertain, vague};
+use super::vague::{judged, vague};
 use super::words::{OPENING_LETTERS, OPENING_WORDS};
 use super::{Lang, clocks, days_en, days_zh, elapsed};
 /// A wording and where it stands.
@@ -210,11 +210,11 @@ fn ranged(text: &Text, i: usize, lang: Lang) -> Option<(Said, usize)> {
     }
     let joint = skip(t, space(t, end), &["起", "开始"]);
     let Some(next) = connector(t, space(t, joint)) else {
-        return Some((uncertain(t, i, from, end), end_of_uncertain(t, from, end)));
+        return Some(judged(t, i, from, end));
     };
     let next = skip(t, space(t, next), &["于"]);
     let Some((to, last)) = range_end(text, next, lang, &from) else {
-        return Some((uncertain(t, i, from, end), end_of_uncertain(t, from, end)));
+        return Some(judged(t, i, from, end));
     };
     let from = shared_day(from, to);
     // "Mon-Wed 9-11am": the clock times belong to both days.
@@ -243,6 +243,16 @@ fn range_end(text: &Text, i: usize, lang: Lang, from: &Point) -> Option<(Point, 
     {
         return Some((Point { day: Some(Day::Weekday(Week::Nearest, weekday)), ..Point::default() }, i + 1));
     }
+    if let Some(begin) = any(t, i, &["次日", "翌日", "第二天", "隔天"])
+        && from.clock.is_some()
+    {
+        let (to, end) = point(text, space(t, begin), lang).filter(|(to, _)| to.day.is_none())?;
+        let day = from.day.unwrap_or(Day::Offset(0));
+        return Some((Point { day: Some(day), also: from.also, shift: from.shift + 1, ..to }, end));
+    }
+    if let Some(found) = number_of_day(t, i, from) {
+        return Some(found);
+    }
     if let Some(found) = point(text, i, lang) {
         return Some(found);
     }
@@ -252,13 +262,22 @@ fn range_end(text: &Text, i: usize, lang: Lang, from: &Point) -> Option<(Point, 
     {
         return Some((Point { clock: Some(clock), ..Point::default() }, end));
     }
-    // "July 3-5", "7月3-5"
+    None
+}
+
+/// The last day of "July 3-5", "7月3-5", "July 3 to 5, 2026".
+fn number_of_day(t: &[char], i: usize, from: &Point) -> Option<(Point, usize)> {
     let dated = matches!(from.day, Some(Day::Date { .. } | Day::OfMonth(_) | Day::Lunar { .. }))
         && from.clock.is_none();
-    let (day, end) = small(t, i).filter(|(day, _)| dated && (1..=31).contains(day))?;
-    let end = ["th", "st", "nd", "rd"].iter().find_map(|suffix| word(t, end, suffix)).unwrap_or(end);
+    let (day, end) =
+        ordinal(t, i).or_else(|| small(t, i)).filter(|(day, _)| dated && (1..=31).contains(day))?;
     let end = skip(t, end, &["日", "号"]);
-    if at(t, end).is_ascii_alphanumeric() || matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/' | '.')
+    let next = space(t, end);
+    let clock = clocks::meridiem(t, end).is_some() || word(t, next, "o'clock").is_some();
+    let other = clock || days_en::month_name(t, skip_word(t, next, &["of"])).is_some();
+    if other
+        || at(t, end).is_ascii_alphanumeric()
+        || matches!(at(t, end), '点' | '时' | ':' | '个' | '人' | '/' | '.' | '月' | '年' | '-')
     {
         return None;
     }

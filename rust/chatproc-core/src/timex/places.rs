@@ -112,7 +112,8 @@ pub(super) fn after_clock(text: &Text, i: usize, joined: bool) -> Option<(Place,
     let begin = if at(t, begin) == '(' { begin + 1 } else { begin };
     let found = pick_word(t, begin, CITIES)
         .or_else(|| {
-            pick_word(t, begin, LETTERS).filter(|_| text.is_capital(begin) || text.is_capital(begin + 1))
+            pick_word(t, begin, LETTERS)
+                .filter(|&(_, end)| end - begin > 2 || text.is_capital(begin) || text.is_capital(begin + 1))
         })
         .or_else(|| offset(t, begin))
         .or_else(|| before_clock(text, begin))

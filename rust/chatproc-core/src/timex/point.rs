@@ -1,11 +1,11 @@
 //! One point: day, part of the day, clock time and zone in any order that the languages have.
 
 use super::cursor::{any, at, before, pick, skip, skip_word, space};
-use super::numerals::small;
+use super::numerals::{ordinal, small};
 use super::phrase::connector;
 use super::said::{Day, Month, Part, Period, Point, Week};
 use super::text::Text;
-use super::{Lang, clocks, dates, days_en, days_zh, places};
+use super::{Lang, clocks, dates, days_en, days_zh, parts, places};
 
 /// Reads one point: day, part of the day, clock time and zone in any order that the languages have.
 pub(super) fn point(text: &Text, i: usize, lang: Lang) -> Option<(Point, usize)> {
@@ -23,7 +23,15 @@ pub(super) fn point(text: &Text, i: usize, lang: Lang) -> Option<(Point, usize)>
         let Some(next) = next else { break };
         end = if at(t, next) == ')' && t[i..next].contains(&'(') { next + 1 } else { next };
     }
-    if let Some((days, next)) = shift(t, end).filter(|_| point.day.is_some() && point.clock.is_none()) {
+    if point.clock.is_none()
+        && (point.day.is_some() || point.part.is_some())
+        && let Some(next) = clocks::about(t, end)
+    {
+        // 明天下午七八点: the day is sure, the hour is not.
+        end = next;
+    }
+    let single = !matches!(point.day, None | Some(Day::Period(_)));
+    if let Some((days, next)) = shift(t, end).filter(|_| single && point.clock.is_none()) {
         point.shift = days;
         end = next;
     }
@@ -110,7 +118,7 @@ pub(super) fn day_piece(text: &Text, i: usize, point: &mut Point, lang: Lang, jo
         return None;
     }
     let (latin, han) = (at(t, i).is_ascii_alphabetic(), !at(t, i).is_ascii());
-    let (day, end) = if latin { None } else { first_day_of_span(t, i) }
+    let (day, end) = first_day_of_span(t, i)
         .or_else(|| dates::day(t, i, lang == Lang::Chinese))
         .or_else(|| if latin { None } else { days_zh::day(t, i) })
         .or_else(|| if han { None } else { days_en::day(text, i) })
@@ -144,10 +152,12 @@ fn first_day_of_span(t: &[char], i: usize) -> Option<(Day, usize)> {
     if before(t, i).is_ascii_alphanumeric() || matches!(before(t, i), '第' | '.' | '-' | '/' | ':') {
         return None;
     }
-    let (day, end) = small(t, i).filter(|(day, _)| (1..=31).contains(day))?;
+    let (day, end) = ordinal(t, i).or_else(|| small(t, i)).filter(|(day, _)| (1..=31).contains(day))?;
     let next = connector(t, space(t, end))?;
-    let (last, close) = small(t, space(t, next)).filter(|(last, _)| (1..=31).contains(last))?;
-    if days_en::month_name(t, space(t, close)).is_some() {
+    let begin = space(t, next);
+    let (last, close) =
+        ordinal(t, begin).or_else(|| small(t, begin)).filter(|(last, _)| (1..=31).contains(last))?;
+    if days_en::month_name(t, skip_word(t, space(t, close), &["of"])).is_some() {
         return Some((Day::OfMonth(day), end));
     }
     let close = any(t, space(t, close), &["号", "日"])?;
@@ -199,9 +209,9 @@ fn complementary(known: Day, day: Day) -> bool {
 fn part_piece(t: &[char], i: usize, point: &mut Point, joint: Joint) -> Option<usize> {
     let joined = (joint == Joint::Direct || joint == Joint::Gap) && point.day.is_some();
     let timed = joined || point.clock.is_some();
-    let (part, end) = clocks::part_zh(t, i, joined && joint == Joint::Direct)
+    let (part, end) = parts::part_zh(t, i, joined && joint == Joint::Direct)
         .filter(|_| point.clock.is_none())
-        .or_else(|| clocks::part_en(t, i, timed))?;
+        .or_else(|| parts::part_en(t, i, timed))?;
     match point.part {
         None | Some(Part::DayEnd) => point.part = Some(part),
         Some(Part::Evening | Part::Night) if part == Part::Dawn || part == Part::Night => {

@@ -19,7 +19,7 @@ impl Moment<'_> {
                 Some(time) => zone.moments(time).first().copied().map(When::At),
                 None => Some(When::Day(day)),
             };
-            for (start, end) in self.spans(from, to, now) {
+            for (start, end) in self.spans(from, to, now).into_iter().filter(in_order) {
                 let (Some(start), Some(due)) = (at(start.1, start.0), at(end.1, end.0)) else { continue };
                 meanings.push(Meaning { start: Some(start), due: Some(due) });
             }
@@ -92,10 +92,9 @@ impl Moment<'_> {
             | Day::Period(Period::Month(None, Month::Of(_))),
         ) = from.day
         {
-            // Of the years that leave the end ahead the one that makes the range short.
-            let open = spans.iter().filter(|(_, end)| end.0 >= today);
-            let shortest = open.min_by_key(|(start, end)| (end.0 - start.0).get_days());
-            return shortest.or(spans.last()).copied().into_iter().collect();
+            // The first of the years that leave the end ahead.
+            let open = spans.iter().find(|(_, end)| end.0 >= today);
+            return open.or(spans.last()).copied().into_iter().collect();
         }
         spans
     }
@@ -173,6 +172,14 @@ impl Moment<'_> {
 
 /// One end of a range: its day, and its time where a clock time was told.
 type End = (Date, Option<DateTime>);
+
+/// "Monday to last night" is no range.
+fn in_order((start, end): &(End, End)) -> bool {
+    match (start.1, end.1) {
+        (Some(start), Some(end)) => start <= end,
+        _ => start.0 <= end.0,
+    }
+}
 
 fn later(end: End, days: i64) -> Option<End> {
     let day = add_days(end.0, days)?;

@@ -2,13 +2,11 @@
 
 use jiff::civil::{Date, DateTime};
 
-use super::calendar::{self, add_days, add_months, on_or_after, solar, year_number};
+use super::calendar::{self, add_days, add_months, solar, year_number};
 use super::hours::{day_of_part, hours, nearest, other_half};
 use super::lunar;
 use super::marks::Marks;
-use super::said::{
-    Amount, Anchor, Clock, Day, Festival, Month, Part, Period, Place, Point, Said, Week, Year,
-};
+use super::said::{Amount, Clock, Day, Face, Festival, Month, Part, Period, Place, Point, Said, Week, Year};
 use super::{Lang, MOST_READINGS};
 use crate::zone::Zone;
 /// How many days a date without a year may be past and still be meant as past.
@@ -107,6 +105,8 @@ impl Moment<'_> {
                 .local(self.sent)
                 .map_or_else(Vec::new, |now| self.days_without_clock(point, now));
         };
+        let open = clock.face == Face::Open && point.part.is_none();
+        let point = &Point { part: if open { marks.part } else { point.part }, ..*point };
         let mut values = Vec::new();
         for zone in self.zones(point.place) {
             let Some(now) = zone.local(self.sent) else { continue };
@@ -198,10 +198,10 @@ impl Moment<'_> {
             Day::Nth { year, month, nth, weekday } => one(nth_day(today, year, month, |year, month| {
                 calendar::nth_weekday(year, month, nth, weekday)
             })),
-            Day::Shifted(days, anchor) => one(match anchor {
-                Anchor::Day(offset) => offset.checked_add(days).and_then(|days| add_days(today, days)),
-                Anchor::Weekday(weekday) => on_or_after(today, weekday).and_then(|day| add_days(day, days)),
-            }),
+            Day::Shifted(days, anchor) => {
+                let shifted = |(day, _): (Date, Date)| add_days(day, days).map(|day| (day, day));
+                self.days_of(anchor.day(), today).into_iter().filter_map(shifted).collect()
+            }
             Day::Period(period) => calendar::stretch(today, period),
             Day::EndOf(period) => {
                 single(calendar::stretch(today, period).into_iter().map(|(_, last)| last).collect())

@@ -59,7 +59,12 @@ pub(super) enum Festival {
     NewYearsEve,
     /// Kept on the 23rd or the 24th of the twelfth month.
     KitchenGod,
-    Qingming,
+    /// A solar term, counted from 小寒.
+    Term(u8),
+    /// So many days from Easter Sunday.
+    Easter(i64),
+    /// The day after the fourth Thursday of November.
+    BlackFriday,
     /// The n-th weekday of a month.
     Nth(u8, i8, Weekday),
 }
@@ -68,7 +73,20 @@ pub(super) enum Festival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Day(i64),
-    Weekday(Weekday),
+    Weekday(Week, Weekday),
+    Date(Option<Year>, u8, u8),
+    Festival(Option<Year>, Festival),
+}
+
+impl Anchor {
+    pub(super) fn day(self) -> Day {
+        match self {
+            Self::Day(days) => Day::Offset(days),
+            Self::Weekday(week, weekday) => Day::Weekday(week, weekday),
+            Self::Date(year, month, day) => Day::Date { year, month: Month::Of(month), day },
+            Self::Festival(year, festival) => Day::Festival(year, festival),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

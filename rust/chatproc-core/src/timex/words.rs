@@ -1,5 +1,7 @@
 //! The words around a time that say what it is: the tables of [`super::marks`].
 
+use super::said::Part;
+
 /// A deadline in the form of a denial.
 #[rustfmt::skip]
 pub(super) const NOT_LATER: &[&str] = &[
@@ -141,29 +143,38 @@ pub(super) const STARTS: &[&str] = &[
     "start", "starts", "start at", "starts at", "start on", "starts on", "begins", "begins at", "begins on",
 ];
 
+/// What takes place at one part of the day alone.
+#[rustfmt::skip]
+pub(super) const PARTED: &[(&[&str], Part)] = &[
+    (&["起床", "早餐", "早饭", "早操", "早读", "早自习", "晨跑", "晨读", "晨会", "升旗", "breakfast"], Part::Morning),
+    (&["午饭", "午餐", "lunch"], Part::Noon),
+    (&["晚饭", "晚餐", "晚自习", "晚会", "晚课", "晚宴", "夜宵", "宵夜", "夜跑", "dinner", "supper"], Part::Evening),
+];
+
 /// The words, in order, that an English wording of time can begin with; any other is passed over at once.
 #[rustfmt::skip]
 pub(super) const OPENING_WORDS: &[&str] = &[
-    "a", "after", "afternoon", "an", "another", "apr", "april", "as", "asap", "at", "aug", "august",
-    "beginning", "between", "biweekly", "boxing", "chinese", "christmas", "close", "cob", "coming",
-    "couple", "current", "daily", "day", "days", "dec", "december", "dragon", "each", "earlier",
-    "early", "eight", "eighteen", "eighteenth", "eighth", "eleven", "eleventh", "end", "eob", "eod",
-    "eom", "eoq", "eow", "eoy", "evening", "eventually", "every", "everyday", "father", "fathers",
-    "feb", "february", "few", "fifteen", "fifteenth", "fifth", "fifty", "final", "first", "five",
-    "following", "for", "forty", "four", "fourteen", "fourteenth", "fourth", "fri", "friday", "gmt",
-    "half", "halloween", "in", "independence", "jan", "january", "jul", "july", "jun", "june", "last",
-    "late", "later", "lunar", "many", "mar", "march", "may", "mid", "midday", "middle", "midnight",
-    "mon", "monday", "mondays", "monthly", "morning", "mother", "mothers", "new", "next", "nine",
-    "nineteen", "nineteenth", "ninth", "no", "noon", "nov", "november", "nxt", "oct", "october", "one",
-    "over", "past", "previous", "quarter", "recently", "sat", "saturday", "second", "sep", "sept",
-    "september", "seven", "seventeen", "seventeenth", "seventh", "several", "shortly", "six", "sixteen",
-    "sixteenth", "sixth", "sixty", "some", "someday", "sometime", "soon", "spring", "start", "sun",
-    "sunday", "ten", "tenth", "thanksgiving", "the", "these", "third", "thirteen", "thirteenth",
-    "thirtieth", "thirty", "this", "three", "thu", "thur", "thurs", "thursday", "tmr", "tmrw", "tmw",
-    "today", "tommorow", "tommorrow", "tomorow", "tomorrow", "tonight", "tonite", "tue", "tues",
-    "tuesday", "twelfth", "twelve", "twentieth", "twenty", "two", "upcoming", "utc", "valentine",
-    "valentines", "wed", "wednesday", "weds", "week", "weekend", "weekly", "weeks", "within", "xmas",
-    "yearly", "yesterday",
+    "a", "after", "afternoon", "an", "another", "apr", "april", "as", "asap", "ash", "at", "aug",
+    "august", "beginning", "between", "biweekly", "black", "boxing", "chinese", "christmas", "close",
+    "cob", "coming", "couple", "current", "daily", "day", "days", "dec", "december", "dragon", "each",
+    "earlier", "early", "easter", "eight", "eighteen", "eighteenth", "eighth", "eleven", "eleventh",
+    "end", "eob", "eod", "eom", "eoq", "eow", "eoy", "evening", "eventually", "every", "everyday",
+    "father", "fathers", "feb", "february", "few", "fifteen", "fifteenth", "fifth", "fifty", "final",
+    "first", "five", "following", "for", "forty", "four", "fourteen", "fourteenth", "fourth", "fri",
+    "friday", "gmt", "good", "half", "halloween", "in", "independence", "jan", "january", "jul",
+    "july", "jun", "june", "last", "late", "later", "lunar", "many", "mar", "march", "maundy", "may",
+    "memorial", "mid", "midday", "middle", "midnight", "mon", "monday", "mondays", "monthly",
+    "morning", "mother", "mothers", "new", "next", "nine", "nineteen", "nineteenth", "ninth", "no",
+    "noon", "nov", "november", "nxt", "oct", "october", "one", "over", "palm", "past", "previous",
+    "quarter", "recently", "sat", "saturday", "second", "sep", "sept", "september", "seven",
+    "seventeen", "seventeenth", "seventh", "several", "shortly", "six", "sixteen", "sixteenth",
+    "sixth", "sixty", "some", "someday", "sometime", "soon", "spring", "st", "start", "sun", "sunday",
+    "ten", "tenth", "thanksgiving", "the", "these", "third", "thirteen", "thirteenth", "thirtieth",
+    "thirty", "this", "three", "thu", "thur", "thurs", "thursday", "tmr", "tmrw", "tmw", "today",
+    "tommorow", "tommorrow", "tomorow", "tomorrow", "tonight", "tonite", "tue", "tues", "tuesday",
+    "twelfth", "twelve", "twentieth", "twenty", "two", "upcoming", "utc", "valentine", "valentines",
+    "veterans", "wed", "wednesday", "weds", "week", "weekend", "weekly", "weeks", "whit", "within",
+    "xmas", "yearly", "yesterday",
 ];
 
 /// The Chinese letters that a wording of time can begin with; any other is passed over at once.
@@ -171,4 +182,5 @@ pub(super) const OPENING_LETTERS: &str = "零一二两三四五六七八九十�
 今明昨后前大翌听即下上本这周星礼年月农阴旧古夏正冬腊闰去来次民元当第每逢单双隔\
 凌拂清早晨中午傍晚夜深子差尽近最过改回有抽稍待等到届择不节收放睡打闭\
 接未往再还剩之提推延情妇植愚劳母儿父建教国感万光女平圣春端重小除季\
+世护记复黑立雨惊谷芒处白秋寒霜寻现\
 北东香台新日首韩伦英巴柏德莫悉纽美太洛格世协初";
