@@ -68,6 +68,18 @@ def test_a_fact_in_any_usual_form_of_its_source_or_its_computed_time_is_held(tex
         ("交 99 元", ["99"]),
         ("5 July", ["5 july"]),
         ("write to a@evil.example", ["a@evil.example"]),
+        ("週六交", ["周六"]),
+        ("下午六點", ["下午六点"]),
+        ("十二月交，十五号前", ["十五号"]),
+        ("八月十五交", ["八月十五"]),
+        ("付壹佰元", ["一百元"]),
+        ("见 ftp://evil.example/c", ["ftp://evil.example/c"]),
+        ("见 evil.com 和 evil.example/c", ["evil.com", "evil.example/c"]),
+        ("打一三九零零一三八零零零", ["一三九零零一三八零零零"]),
+        ("by Wed", ["wed"]),
+        ("中午交", ["中午"]),
+        ("明天 17:00 前交", ["明天"]),
+        ("due tomorrow", ["tomorrow"]),
     ],
 )
 def test_a_fact_that_nothing_holds_is_found(text: str, facts: list[str]) -> None:
@@ -79,7 +91,10 @@ def test_a_fact_that_nothing_holds_is_found(text: str, facts: list[str]) -> None
     [
         ("三点开会", "15:00 开会"), ("３点半", "3:30"), ("中午12点前", "12:00"), ("at noon", "12:00"),
         ("1,000 元", "1000元"), ("3万人", "30000 人"), ("两千零五", "2005"), ("room ３０２", "302"),
-        ("下午两点一刻", "14:15"), ("three copies", "3 copies"), ("call 010 6275 1234", "01062751234"),
+        ("週五下午三點半，兩人", "周五 15:30，2人"), ("十二点前", "12:00"), ("七点四十五", "7:45"),
+        ("Wed 3pm", "周三 15:00"), ("1,200.50", "1200.5"), ("廿三日", "23日"), ("今晚8點", "今天 20:00"),
+        ("一三八零零一三八零零零", "13800138000"), ("sat down", "Sat"),
+        ("HTTPS://Example.com/a", "example.com/a"), ("下午两点一刻", "14:15"), ("three copies", "3 copies"), ("call 010 6275 1234", "01062751234"),
     ],
 )  # fmt: skip
 def test_one_fact_in_two_ways_of_writing_is_one(source: str, text: str) -> None:

@@ -21,6 +21,12 @@ _LONGEST = 200_000
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 _CHINESE = "零〇一二两三四五六七八九十百千万亿"
+_TO_TENS = "零〇一二两三四五六七八九十"
+_SIMPLIFIED = str.maketrans(
+    "週禮點時兩個號樓層鐘頁歲萬億後頭兒壹贰貳叁參肆伍陆陸柒捌玖拾佰仟：",
+    "周礼点时两个号楼层钟页岁万亿后头儿一二二三三四五六六七八九十百千:",
+) | str.maketrans({"廿": "二十", "卅": "三十"})
+"""Traditional and formal characters that facts are written with."""
 _WORDS = {
     word: number
     for number, word in re.findall(
@@ -32,10 +38,12 @@ _WORDS = {
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
-_NUM = rf"(?:\d{{1,2}}|[{_CHINESE[:12]}]{{1,3}})"
+_NUM = rf"(?:\d{{1,2}}|[{_TO_TENS}]{{1,3}})"
 _PART = r"(?P<part>上午|早上|早晨|清晨|凌晨|中午|下午|傍晚|晚上|晚间|夜里|今晚|明晚|后晚|am|pm)?"
+_PATH = r"[^\s，。、；！？（）()《》【】<>\"'“”]"
 _ADDRESS = re.compile(
-    r"https?://[^\s，。、；！？（）()《》【】<>\"'“”]+|www\.[^\s，。、；！？（）()<>\"']+|[\w.+-]+@[\w-]+\.[\w.-]+"
+    rf"[a-z][a-z0-9+.-]*://{_PATH}+|www\.{_PATH}+|[\w.+-]+@[\w-]+\.[\w.-]+"
+    rf"|(?<![\w.@-])(?:[a-z0-9-]+\.)+(?:[a-z]{{2,}}/{_PATH}+|(?:com|cn|net|org|edu|gov|info|top|xyz)\b)"
 )
 _FULL_DATE = re.compile(r"(?<!\d)(?P<y>\d{4})[-/.年]\s?(?P<m>\d{1,2})[-/.月]\s?(?P<d>\d{1,2})(?!\d)[日号]?")
 _MONTH_DAY = re.compile(rf"(?P<m>{_NUM})\s?月\s?(?P<d>{_NUM})\s?[日号]?")
@@ -43,17 +51,26 @@ _ENGLISH_DATE = re.compile(
     rf"\b(?P<m>{'|'.join(_MONTHS)})[a-z]*\.?\s(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b"
     rf"|\b(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m2>{'|'.join(_MONTHS)})[a-z]*\b"
 )
-_WEEKDAY = re.compile(rf"(?:周|星期|礼拜)(?P<c>[一二三四五六日天])|\b(?P<e>{'|'.join(_WEEKDAYS)})\b")
+_WEEKDAY = re.compile(
+    r"(?:周|星期|礼拜)(?P<c>[一二三四五六日天])"
+    rf"|\b(?P<e>{'|'.join(_WEEKDAYS)}|mon|tues?|weds?|thu(?:rs?)?|fri|sat|sun)\b"
+)
+_RELATIVE = re.compile(
+    r"(?P<today>今(?:[天日晚早]|儿)|today|tonight)|(?P<after>大?后天|day after tomorrow)"
+    r"|(?P<tomorrow>明(?:[天日晚早]|儿)|tomorrow|tmrw?)|(?P<yesterday>昨[天日晚]|yesterday)"
+)
+_NAMED = re.compile(r"中午|正午|午夜|零点|\bnoon\b|\bmidnight\b")
 _CLOCK = re.compile(
     rf"{_PART}\s?(?<!\d)(?:(?P<h>\d{{1,2}}):(?P<min>\d{{2}})(?::\d{{2}})?(?!\d)"
-    rf"|(?P<h2>{_NUM})\s?[点時时](?P<more>半|一刻|三刻|\d{{1,2}}分?|[{_CHINESE[:12]}]{{1,3}}分?|钟|整)?)"
+    rf"|(?P<h2>{_NUM})\s?[点時时](?P<more>半|一刻|三刻|\d{{1,2}}分?|[{_TO_TENS}]{{1,3}}分?|钟|整)?)"
     r"\s?(?P<half>am|pm|a\.m\.|p\.m\.)?"
     r"|(?<!\d)(?P<h3>\d{1,2})\s?(?P<half3>am|pm|a\.m\.|p\.m\.)(?![a-z])"
 )
 _PAIR = re.compile(r"(?<![\d./-])(?P<one>\d{1,2})[/.-](?P<two>\d{1,2})(?![\d/]|[.-]\d)")
 _DAY = re.compile(rf"(?<![\d{_CHINESE}])(?P<d>{_NUM})\s?[号日](?![楼线门机])")
 _TELEPHONE = re.compile(r"\+?\d(?:[ ()-]{0,2}\d){6,}")
-_NUMBER = re.compile(r"\d+(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?")
+_SPELLED = re.compile(rf"[{_CHINESE[:4]}{_CHINESE[5:12]}]{{7,}}")
+_NUMBER = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?")
 _SCALED = re.compile(rf"(\d+(?:\.\d+)?)\s?([{''.join(_UNITS)}k])")
 _COUNTED = re.compile(
     rf"(?<![第{_CHINESE}])(?P<n>[{_CHINESE}]{{1,9}})(?:楼|层|室|班|元|块钱|人|页|小时|分钟|岁)"
@@ -66,7 +83,7 @@ _BETWEEN_DIGITS = re.compile(r"(?<=\d)[ ().+-]+(?=\d)")
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text[:_LONGEST]).casefold().replace("：", ":")
+    return unicodedata.normalize("NFKC", text[:_LONGEST]).casefold().translate(_SIMPLIFIED)
 
 
 def _value(digits: str) -> int:
@@ -126,7 +143,7 @@ def _dates(text: str) -> Iterator[tuple[re.Match[str], int | None, int, int]]:
 
 def _weekday(found: re.Match[str]) -> int:
     if found["e"]:
-        return _WEEKDAYS.index(found["e"])
+        return next(place for place, name in enumerate(_WEEKDAYS) if name.startswith(found["e"][:3]))
     return "一二三四五六日".index("日" if found["c"] == "天" else found["c"])
 
 
@@ -142,12 +159,14 @@ class Held:
     years: set[int] = field(default_factory=set)
     days: set[int] = field(default_factory=set)
     weekdays: set[int] = field(default_factory=set)
+    relative: set[str | None] = field(default_factory=set)
 
     def add(self, text: str) -> None:
         """Take in the text of a source."""
         text = _folded(text)
         self.texts.append(text)
         self.digits.append(_BETWEEN_DIGITS.sub("", text))
+        self.digits += [_digits(found[0]) for found in _SPELLED.finditer(text)]
         for found in _NUMBER.finditer(text):
             self.numbers |= {_plain(found[0]), *map(_plain, re.findall(r"\d+", found[0]))}
         for found in _SCALED.finditer(text):
@@ -159,6 +178,7 @@ class Held:
             self.clocks |= _minutes(found)
         self.clocks |= {minutes for word, minutes in _NAMED_CLOCKS if word in text}
         self.weekdays |= {_weekday(found) for found in _WEEKDAY.finditer(text)}
+        self.relative |= {found.lastgroup for found in _RELATIVE.finditer(text)}
         for _, year, month, day in _dates(text):
             self.dates.add((month, day))
             self.years |= set() if year is None else {year}
@@ -224,6 +244,12 @@ def _holds_date(found: re.Match[str], held: Held) -> bool:
     return all(held.has_date(year, month, day) for _, year, month, day in _dates(found[0]))
 
 
+def _holds_weekday(found: re.Match[str], held: Held) -> bool | None:
+    if found["e"] in {"sat", "sun"} and _weekday(found) not in held.weekdays:
+        return None  # a verb and a star, as likely as days
+    return _weekday(found) in held.weekdays
+
+
 def _holds_clock(found: re.Match[str], held: Held) -> bool | None:
     spoken = found["h2"] and not found["h2"].isdecimal()
     if spoken and not (found["part"] or found["more"]):
@@ -249,6 +275,11 @@ def _holds_telephone(found: re.Match[str], held: Held) -> bool:
     return parts <= held.numbers or any(digits in text for text in held.digits)
 
 
+def _digits(chinese: str) -> str:
+    """The digits of a telephone number in Chinese numerals, 一三九 and so on."""
+    return "".join(str(_DIGITS[letter]) for letter in chinese)
+
+
 def _holds_number(found: re.Match[str], held: Held) -> bool:
     return _plain(found[0]) in held.numbers or any(found[0] in text for text in held.digits)
 
@@ -263,8 +294,11 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Held], bool | None
     (_FULL_DATE, _holds_date),
     (_MONTH_DAY, _holds_date),
     (_ENGLISH_DATE, _holds_date),
-    (_WEEKDAY, lambda found, held: _weekday(found) in held.weekdays),
+    (_WEEKDAY, _holds_weekday),
+    (_RELATIVE, lambda found, held: None if found.lastgroup in held.relative else False),
     (_CLOCK, _holds_clock),
+    (_NAMED, lambda found, held: any(word == found[0] and at in held.clocks for word, at in _NAMED_CLOCKS)),
+    (_SPELLED, lambda found, held: any(_digits(found[0]) in text for text in held.digits)),
     (_TELEPHONE, _holds_telephone),
     (_PAIR, _holds_pair),
     (_DAY, _holds_day),
