@@ -75,11 +75,17 @@ pub fn find(patterns: &[String]) -> Result<Found> {
             }
         }
     }
-    found.files.sort();
-    found.files.dedup();
+    found.files.sort_by_cached_key(|path| order(path));
+    found.files.dedup_by(|one, other| one.as_os_str() == other.as_os_str());
     found.unreadable.sort_by(|a, b| a.file.cmp(&b.file));
     found.unreadable.dedup();
     Ok(found)
+}
+
+/// Orders paths name by name, as `Path` does, but takes each apart once and not at each comparison.
+fn order(path: &Path) -> Vec<u8> {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.map(|&byte| if byte == b'/' { 0 } else { byte }).collect()
 }
 
 /// Where the walk for a pattern begins, and how deep it goes.

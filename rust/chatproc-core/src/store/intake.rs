@@ -3,7 +3,7 @@
 //! The same reading serves a preview, which keeps everything in memory and writes nothing. A refused line
 //! is taken in again here too.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -189,18 +189,14 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<(Vec<Batch>, Vec<
         Some(conn) => file_rows(conn)?,
         None => HashMap::new(),
     };
-    let mut seen = HashSet::new();
     let mut batches = Vec::new();
     let found = inbox::find(&input.paths)?;
     for path in found.files.into_iter().filter(|path| !input.is_own(path)) {
-        let name = path.to_string_lossy().into_owned();
         let Some(stat) = inbox::stat(&path)? else { continue };
-        if !seen.insert(name.clone()) {
-            continue;
-        }
-        let row = rows.remove(&name);
+        let name = path.to_string_lossy();
+        let row = rows.remove(&*name);
         if row.as_ref().is_none_or(|row| row.stat != stat || row.progress.waiting) {
-            batches.push(Batch { path, name: name.into(), stat, row });
+            batches.push(Batch { name: name.into(), path, stat, row });
         }
     }
     Ok((batches, found.unreadable))
@@ -401,17 +397,18 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
 }
 
 fn file_rows(conn: &Connection) -> Result<HashMap<String, FileRow>> {
-    let mut query = conn.prepare_cached("SELECT * FROM files")?;
+    let sql = "SELECT path, file, size, mtime_ns, consumed, lines, digest, waiting FROM files";
+    let mut query = conn.prepare_cached(sql)?;
     let rows = query.query_map([], |row| {
-        let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
-        let stat = Stat { size: unsigned("size")?, mtime_ns: row.get("mtime_ns")? };
+        let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+        let stat = Stat { size: unsigned(2)?, mtime_ns: row.get(3)? };
         let progress = Progress {
-            consumed: unsigned("consumed")?,
-            lines: unsigned("lines")?,
-            digest: row.get("digest")?,
-            waiting: row.get("waiting")?,
+            consumed: unsigned(4)?,
+            lines: unsigned(5)?,
+            digest: row.get(6)?,
+            waiting: row.get(7)?,
         };
-        Ok((row.get("path")?, FileRow { number: row.get("file")?, stat, progress }))
+        Ok((row.get(0)?, FileRow { number: row.get(1)?, stat, progress }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
