@@ -3,7 +3,7 @@
 //! A file's name and digest are stored before its first byte is written, so whatever a crash leaves, the
 //! next run makes the same file. Must never rename a file whose bytes are not those of its rows.
 
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -29,9 +29,10 @@ pub struct Exported {
 /// `progress` is told what is done after each file. An I/O error leaves the rest waiting.
 pub fn export(conn: &mut Connection, folder: &Path, mut progress: impl FnMut(Exported)) -> Result<Exported> {
     let mut done = Exported::default();
-    while let Some(file) = outbox::next_file(conn)? {
+    let mut bytes = Vec::new();
+    while let Some(file) = outbox::next_file(conn, &mut bytes)? {
         failpoint::hit("export.assigned");
-        publish(conn, folder, &file)?;
+        publish(conn, folder, &file, &mut bytes)?;
         outbox::mark_done(conn, &file)?;
         done = Exported { files: done.files + 1, events: done.events + file.events() };
         progress(done);
@@ -40,7 +41,7 @@ pub fn export(conn: &mut Connection, folder: &Path, mut progress: impl FnMut(Exp
 }
 
 /// Makes the file stand under its name with its bytes, durably.
-fn publish(conn: &Connection, folder: &Path, file: &Assigned) -> Result<()> {
+fn publish(conn: &Connection, folder: &Path, file: &Assigned, bytes: &mut Vec<u8>) -> Result<()> {
     create_folder(folder)?;
     let path = folder.join(&file.file);
     let there = digest_of(&path)?;
@@ -52,7 +53,8 @@ fn publish(conn: &Connection, folder: &Path, file: &Assigned) -> Result<()> {
             return Err(strange(&other));
         }
         let temporary = folder.join(format!("{}.tmp", file.file));
-        write(conn, &temporary, file)?;
+        file.read(conn, bytes)?;
+        write(&temporary, bytes)?;
         fs::rename(&temporary, &path)?;
         failpoint::hit("export.renamed");
     }
@@ -79,22 +81,13 @@ fn overlapping(folder: &Path, file: &Assigned) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Writes the rows' lines into a new file and syncs it. What a crash left under that name is removed, not
+/// Writes the bytes into a new file and syncs it. What a crash left under that name is removed, not
 /// reused: bytes of a file whose sync once failed cannot be trusted to a second sync.
-fn write(conn: &Connection, temporary: &Path, assigned: &Assigned) -> Result<()> {
+fn write(temporary: &Path, bytes: &[u8]) -> Result<()> {
     remove_if_there(temporary)?;
-    let mut file = BufWriter::new(create_private(temporary)?);
-    let mut digest = Sha256::new();
-    outbox::for_each_line(conn, assigned.first, assigned.last, |line| {
-        digest.update(line);
-        Ok(file.write_all(line)?)
-    })?;
-    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    let mut file = create_private(temporary)?;
+    file.write_all(bytes)?;
     failpoint::hit("export.written");
-    if <[u8; 32]>::from(digest.finalize()) != assigned.sha256 {
-        let what = "the outbox no longer holds the bytes that were assigned to";
-        return Err(Error::Invalid(format!("{what} {}", assigned.file)));
-    }
     if !failpoint::without("file-sync") {
         file.sync_all()?;
     }

@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::proof;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fingerprint;
 use crate::task::Record;
 use crate::zone::Zone;
 
 /// The most rows of a file.
 const FILE_ROWS: i64 = 10_000;
+/// A file that holds so many bytes takes no further row: its bytes are held while it is written.
+const FILE_BYTES: usize = 32 << 20;
 
 /// One line of the output: `chatproc.task-event/1`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,8 @@ pub(super) struct Revision<'a> {
 /// A file that rows are assigned to and that does not stand under its name yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assigned {
+    /// Whether its bytes are at hand: they were read to assign it.
+    read: bool,
     /// Its name in the output folder.
     pub file: String,
     /// Its first row.
@@ -60,6 +64,23 @@ impl Assigned {
     #[must_use]
     pub fn events(&self) -> i64 {
         self.last - self.first + 1
+    }
+
+    /// Reads the bytes of its rows, if [`next_file`] did not. They must be those that were assigned.
+    pub fn read(&self, conn: &Connection, bytes: &mut Vec<u8>) -> Result<()> {
+        if self.read {
+            return Ok(());
+        }
+        bytes.clear();
+        for_each_line(conn, self.first, self.last, |_, line| {
+            bytes.extend_from_slice(line);
+            Ok(true)
+        })?;
+        if <[u8; 32]>::from(Sha256::digest(&bytes)) != self.sha256 {
+            let what = "the outbox no longer holds the bytes that were assigned to";
+            return Err(Error::Invalid(format!("{what} {}", self.file)));
+        }
+        Ok(())
     }
 }
 
@@ -109,11 +130,12 @@ pub fn pending(conn: &Connection) -> Result<i64> {
     Ok(conn.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// The file to write next: one that an earlier run left, else one for the rows that no file has yet.
-pub fn next_file(conn: &mut Connection) -> Result<Option<Assigned>> {
+/// The file to write next: one that an earlier run left, else one for the rows that no file has yet, whose
+/// bytes are then in `bytes`.
+pub fn next_file(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>> {
     match unfinished(conn)? {
         Some(file) => Ok(Some(file)),
-        None => assign(conn),
+        None => assign(conn, bytes),
     }
 }
 
@@ -122,36 +144,41 @@ fn unfinished(conn: &Connection) -> Result<Option<Assigned>> {
     let sql =
         "SELECT file, first_row, last_row, sha256 FROM exports WHERE done = 0 ORDER BY first_row LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| {
-        Ok(Assigned { file: row.get(0)?, first: row.get(1)?, last: row.get(2)?, sha256: row.get(3)? })
+        Ok(Assigned {
+            read: false,
+            file: row.get(0)?,
+            first: row.get(1)?,
+            last: row.get(2)?,
+            sha256: row.get(3)?,
+        })
     };
     Ok(conn.query_row(sql, [], read).optional()?)
 }
 
 /// Assigns the oldest rows that have no file to one, up to ten thousand.
-fn assign(conn: &mut Connection) -> Result<Option<Assigned>> {
+fn assign(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let watermark: i64 = tx.query_row(
         "SELECT coalesce((SELECT last_row FROM exports ORDER BY first_row DESC LIMIT 1), 0)",
         [],
         |row| row.get(0),
     )?;
-    let (first, bound) = (watermark + 1, watermark + FILE_ROWS);
-    let last: Option<i64> = tx.query_row(
-        "SELECT max(\"row\") FROM outbox WHERE \"row\" BETWEEN ?1 AND ?2",
-        [first, bound],
-        |row| row.get(0),
-    )?;
-    let Some(last) = last else { return Ok(None) };
-    let mut digest = Sha256::new();
-    for_each_line(&tx, first, last, |line| {
-        digest.update(line);
-        Ok(())
+    let (first, mut last) = (watermark + 1, watermark);
+    bytes.clear();
+    for_each_line(&tx, first, watermark + FILE_ROWS, |row, line| {
+        bytes.extend_from_slice(line);
+        last = row;
+        Ok(bytes.len() < FILE_BYTES)
     })?;
+    if last < first {
+        return Ok(None);
+    }
     let file = Assigned {
         file: format!("todos-{first:012}-{last:012}.jsonl"),
         first,
         last,
-        sha256: digest.finalize().into(),
+        sha256: Sha256::digest(&bytes).into(),
+        read: true,
     };
     tx.execute(
         "INSERT INTO exports(first_row, last_row, file, sha256, done) VALUES (?1, ?2, ?3, ?4, 0)",
@@ -168,18 +195,20 @@ pub fn rows_of(file: &str) -> Option<(i64, i64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Gives the lines of rows `first` to `last`, one after the other; a file is never held in memory.
+/// Gives the numbers and lines of rows `first` to `last`, one after the other, while `take` wants more.
 pub fn for_each_line(
     conn: &Connection,
     first: i64,
     last: i64,
-    mut take: impl FnMut(&[u8]) -> Result<()>,
+    mut take: impl FnMut(i64, &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    let mut lines =
-        conn.prepare_cached("SELECT line FROM outbox WHERE \"row\" BETWEEN ?1 AND ?2 ORDER BY \"row\"")?;
+    let sql = "SELECT \"row\", line FROM outbox WHERE \"row\" BETWEEN ?1 AND ?2 ORDER BY \"row\"";
+    let mut lines = conn.prepare_cached(sql)?;
     let mut rows = lines.query([first, last])?;
     while let Some(row) = rows.next()? {
-        take(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
+        if !take(row.get(0)?, row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)? {
+            break;
+        }
     }
     Ok(())
 }

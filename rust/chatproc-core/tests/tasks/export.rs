@@ -71,6 +71,21 @@ fn a_file_holds_ten_thousand_events_at_most() {
 }
 
 #[test]
+fn a_file_that_holds_enough_bytes_takes_no_further_event() {
+    let mut world = world_with_events(1);
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6)
+               INSERT INTO outbox(event_id, task, revision, at, actor, why, line)
+               SELECT i, 1, i, 0, '', '', zeroblob(15 << 20) FROM n";
+    world.conn.execute(sql, []).unwrap();
+    let folder = TempDir::new().unwrap();
+    let mut told = Vec::new();
+    export(&mut world.conn, folder.path(), |done| told.push(done.events)).unwrap();
+    assert_eq!(told, [4, 6]);
+    let names: Vec<_> = files(folder.path()).into_keys().collect();
+    assert_eq!(names, ["todos-000000000001-000000000004.jsonl", "todos-000000000005-000000000006.jsonl"]);
+}
+
+#[test]
 fn an_export_that_was_cut_off_anywhere_ends_in_the_same_files() {
     let undisturbed = TempDir::new().unwrap();
     export_to(&mut world_with_events(4), undisturbed.path());
@@ -89,7 +104,7 @@ fn an_export_that_was_cut_off_anywhere_ends_in_the_same_files() {
     for (suffix, content) in left {
         let mut world = world_with_events(4);
         let folder = TempDir::new().unwrap();
-        let assigned = next_file(&mut world.conn).unwrap().unwrap();
+        let assigned = next_file(&mut world.conn, &mut Vec::new()).unwrap().unwrap();
         assert_eq!(assigned.file, name);
         if let Some(content) = content {
             fs_err::write(folder.path().join(format!("{name}{suffix}")), content).unwrap();
@@ -109,7 +124,7 @@ fn an_export_that_was_cut_off_anywhere_ends_in_the_same_files() {
 fn a_file_that_was_published_with_other_bytes_is_never_published_anew() {
     let mut world = world_with_events(2);
     let folder = TempDir::new().unwrap();
-    let name = next_file(&mut world.conn).unwrap().unwrap().file;
+    let name = next_file(&mut world.conn, &mut Vec::new()).unwrap().unwrap().file;
     fs_err::write(folder.path().join(&name), "of a store that was put back from a copy").unwrap();
     let error = export(&mut world.conn, folder.path(), |_| ()).unwrap_err();
     assert!(error.to_string().contains(&name), "{error}");
@@ -135,11 +150,10 @@ fn a_file_of_an_export_that_was_not_marked_is_marked_and_not_written_again() {
 fn bytes_that_are_not_those_assigned_are_never_published() {
     let mut world = world_with_events(2);
     let folder = TempDir::new().unwrap();
-    next_file(&mut world.conn).unwrap();
+    next_file(&mut world.conn, &mut Vec::new()).unwrap();
     world.conn.execute("UPDATE outbox SET line = x'00' WHERE \"row\" = 1", []).unwrap();
     assert!(export(&mut world.conn, folder.path(), |_| ()).is_err());
-    let left: Vec<_> = files(folder.path()).into_keys().collect();
-    assert_eq!(left, ["todos-000000000001-000000000002.jsonl.tmp"]);
+    assert!(files(folder.path()).is_empty());
 }
 
 #[test]

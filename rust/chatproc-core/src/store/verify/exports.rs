@@ -80,15 +80,13 @@ fn digest_of(path: &Path) -> std::io::Result<Option<[u8; 32]>> {
 /// Where a file stops being what its rows make.
 fn differs(conn: &Connection, file: &Listed, path: &Path) -> Result<String> {
     let bytes = fs_err::read(path)?;
-    let (mut rest, mut row, mut found) = (bytes.as_slice(), file.first, None);
-    outbox::for_each_line(conn, file.first, file.last, |line| {
+    let (mut rest, mut found) = (bytes.as_slice(), None);
+    outbox::for_each_line(conn, file.first, file.last, |row, line| {
         match rest.strip_prefix(line) {
             Some(after) => rest = after,
-            None if found.is_none() => found = Some(row),
-            None => {}
+            None => found = Some(row),
         }
-        row += 1;
-        Ok(())
+        Ok(found.is_none())
     })?;
     Ok(match found {
         Some(row) => format!("line {} is not what row {row} says", row - file.first + 1),
