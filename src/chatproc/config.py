@@ -217,6 +217,7 @@ class _Section(BaseModel):
     """One table of the file: frozen, no key unknown, no value bent into another type."""
 
     model_config = ConfigDict(
+        defer_build=True,  # most sections are checked as part of the whole, never by themselves
         extra="forbid",
         frozen=True,
         strict=True,
