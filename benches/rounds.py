@@ -67,8 +67,8 @@ def more(data: Path, work: Path) -> None:
     }
     plan = store.plan({"max_groups_per_round": 1 << 40}, settings)
     mark = stage("plan", mark)
-    for group in plan["groups"]:
-        store.commit(group["id"], EMPTY, {}, {}, now)
+    for batch in plan["batches"]:
+        store.commit([(group, EMPTY) for group in batch], {}, now)
     mark = stage("commit", mark)
     store.export(work / "todos")
     stage("export", mark)

@@ -89,7 +89,7 @@ def make(folder: Path, tasks: int) -> None:
         keys = [key for segment in group["segments"] for key in segment["messages"]]
         found = [draft(key, number) for number, key in enumerate(keys)]
         outcome = {"no_task_reason": None, "tasks": found, "receipts": []}
-        store.commit(group["id"], outcome, {"requests": 1, "input_tokens": 2000}, {}, now)
+        store.commit([(group["id"], outcome)], {"requests": 1, "input_tokens": 2000}, now)
     store.export(folder / "todos")
     store.finish(now, {})
     store.close()

@@ -1,12 +1,12 @@
 """A round, from batch files to exported tasks, and everything else that is asked of the store.
 
 It puts the parts together: the core takes in, plans, commits and exports; the agent talks to the model in
-between. It decides nothing that a part decides, and no write is ever open while a model is asked.
+between. It decides nothing that a part decides, and no write is ever open while a model is asked. What only
+a round needs, asyncio above all, is imported by it: `status` and lists are to be there at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from chatproc import _core
-from chatproc.errors import ChatprocError, EvidenceError, TaskConflict
+from chatproc.errors import ChatprocError
 from chatproc.holder import holder_now
 from chatproc.results import (
     Backup,
@@ -32,9 +32,9 @@ from chatproc.results import (
     Verdict,
     Way,
 )
-from chatproc.threads import to_end
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
@@ -76,6 +76,8 @@ def run_round(config: Config, *, progress: Watch = None) -> RoundReport:
         >>> run_round(load_config("config/processor.toml")).exit_code  # doctest: +SKIP
         0
     """
+    import asyncio
+
     return asyncio.run(arun_round(config, progress=progress))
 
 
@@ -104,7 +106,10 @@ async def round_with(
         patient: Leave what is still talked in, and what failed and is tried again later, to another round.
         progress: As in `run_round`.
     """
+    import asyncio
+
     from chatproc.rules import read_rules
+    from chatproc.threads import to_end
 
     rules = read_rules(config.rules.file)
     settings = _settings(config, rules)
@@ -179,12 +184,14 @@ class Writer:
     @contextmanager
     def noted(self) -> Iterator[Callable[[Json], None]]:
         """A round in the store's list of rounds, with its end, however it ends."""
+        from asyncio import CancelledError
+
         self.store.begin(self.now())
         try:
             yield lambda summary: self.store.finish(self.now(), summary)
         except BaseException as error:
             what = error.what if isinstance(error, ChatprocError) else type(error).__name__
-            what = "stopped by a person" if isinstance(error, asyncio.CancelledError) else what
+            what = "stopped by a person" if isinstance(error, CancelledError) else what
             self.store.finish(self.now(), {"error": what})
             raise
 
@@ -195,6 +202,8 @@ class Writer:
             config: Says where batches lie.
             progress: Told how far the reading is.
         """
+        from chatproc.threads import to_end
+
         stopped = threading.Event()
         tell = _bytes_read(progress, stopped)
         return await to_end(self.store.ingest, _input(config), tell, stop=stopped.set)
@@ -236,6 +245,8 @@ class _Done:
 
 async def _work(config: Config, rules: Rules, writer: Writer, plan: Json, progress: Watch) -> _Done:
     """Run the plan's batches: at once where they share no conversation, in order where they do."""
+    import asyncio
+
     from chatproc.config import require_model
 
     done = _Done(groups=[_outcome(view) for view in plan["groups"]])
@@ -299,6 +310,10 @@ class _Worker:
         self, groups: list[str], before: Sequence[asyncio.Task[None]], room: asyncio.Semaphore
     ) -> None:
         """One session, once the earlier groups of its conversations are through."""
+        import asyncio
+
+        from chatproc.threads import to_end
+
         if before:
             await asyncio.wait(before)
         async with room:
@@ -350,28 +365,25 @@ class _Worker:
         return _core.near(self.config.storage.state, task, self.config.rules.timezone)
 
     def _settle(self, result: SessionResult) -> None:
-        """Commit each accepted conversation; the others stay pending with their reason."""
-        made: dict[str, int] = {}
+        """Commit the accepted conversations, at once; the others stay pending with their reason."""
+        accepted = []
         for conversation in result.conversations:
-            outcome = self.outcomes[conversation["group"]]
             if conversation["outcome"] == "accepted":
-                self._commit(conversation, result.usage, made, outcome)
+                accepted.append((conversation["group"], conversation))
             else:
                 away = result.error is not None and result.error["kind"] in _NOT_OF_THE_GROUP
-                self._fail(outcome, conversation["reason"], counts=not away)
-
-    def _commit(self, conversation: Json, usage: Json, made: dict[str, int], outcome: Json) -> None:
-        try:
-            committed = self.store.commit(outcome["id"], conversation, usage, made, self.now())
-        except TaskConflict as conflict:
-            outcome.update(outcome="conflict", reason=f"{conflict.what}; the next round asks again")
-        except EvidenceError as error:
-            self._fail(outcome, error.what)
-        else:
-            for kind in ("tasks", "superseded", "noted"):
-                made.update({task["task_id"]: task["revision"] for task in committed[kind]})
-            tasks = [task["task_id"] for task in committed["tasks"]]
-            outcome.update(outcome="done", reason=conversation["no_task_reason"], tasks=tasks)
+                self._fail(self.outcomes[conversation["group"]], conversation["reason"], counts=not away)
+        ends = self.store.commit(accepted, result.usage, self.now()) if accepted else []
+        for (group_id, conversation), end in zip(accepted, ends, strict=True):
+            outcome = self.outcomes[group_id]
+            match end["outcome"]:
+                case "done":
+                    tasks = [task["task_id"] for task in end["tasks"]]
+                    outcome.update(outcome="done", reason=conversation["no_task_reason"], tasks=tasks)
+                case "conflict":
+                    outcome.update(outcome="conflict", reason=f"{end['reason']}; the next round asks again")
+                case _:
+                    self._fail(outcome, end["reason"])
 
     def _break(self, groups: list[str], error: Exception) -> None:
         """A session that met a fault of ours: its groups stay pending, the others go on."""
@@ -956,10 +968,11 @@ def _shown_path(config: Config, file: Path) -> str:
 
 def _bytes_read(progress: Watch, stopped: threading.Event | None = None) -> Callable[[int, int], None]:
     """Tells of bytes read after each slice; what it raises ends the reading."""
+    from asyncio import CancelledError
 
     def tell(done: int, total: int) -> None:
         if stopped is not None and stopped.is_set():
-            raise asyncio.CancelledError
+            raise CancelledError
         if progress is not None:
             progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
 

@@ -273,10 +273,7 @@ impl Shelf<'_> {
         let mut keys = Vec::new();
         for member in members {
             let (key, kind) = match (member, self.conn, self.fresh) {
-                (Member::Stored(number), Some(conn), _) => {
-                    let (key, kind, _) = slim(conn, *number)?;
-                    (key, kind)
-                }
+                (Member::Stored(number), Some(conn), _) => slim(conn, *number)?,
                 (Member::Fresh(key), _, Some(fresh)) => {
                     (key.to_string(), fresh.messages.get(key).ok_or_else(gone)?.message.kind)
                 }

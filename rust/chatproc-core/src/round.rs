@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::agenda::{Agenda, GroupPlan, GroupView, Shelf, agenda};
 use crate::document::{Batch, seconds};
 use crate::error::{Error, Result};
-use crate::event::Kind;
 use crate::export::{self, Exported};
 use crate::fingerprint;
 use crate::lock::RoundLock;
@@ -19,7 +18,7 @@ use crate::plan::Options;
 use crate::store::commit::{self, Accepted, CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment};
 use crate::store::intake::{self, Ingested, Input, Retried, Watch};
 use crate::store::ledger::{self, Candidate, Member};
-use crate::store::messages::{find_conversation, present, slim};
+use crate::store::messages::{find_conversation, present};
 use crate::store::quarantine;
 use crate::store::{Store, rounds, status};
 use crate::zone::Zone;
@@ -109,11 +108,13 @@ impl Round {
 
     /// Reads all that is new.
     pub fn ingest(&mut self, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
+        self.store.expect_much()?;
         intake::ingest(&mut self.store, input, watch)
     }
 
     /// Publishes what waits in the outbox.
     pub fn export(&mut self, folder: &Path, progress: impl FnMut(Exported)) -> Result<Exported> {
+        self.store.expect_little()?;
         let path = self.store.path().to_owned();
         export::export(self.store.conn_mut(), folder, progress).map_err(|error| error.at(&path))
     }
@@ -148,7 +149,7 @@ impl Round {
             retry_at: agenda.retry_at.map(seconds),
         };
         snapshot.finish()?;
-        self.store.expect_small_writes()?;
+        self.store.expect_little()?;
         self.planned = Some(Planned { options, settings, settings_fp, agenda, carried });
         Ok(plan)
     }
@@ -161,40 +162,29 @@ impl Round {
         Shelf { conn: Some(&snapshot), fresh: None }.document(&groups, options)
     }
 
-    /// Commits what a session accepted for a group, in one transaction.
-    ///
-    /// `session` tells the revisions that earlier groups of the same session made, by task id.
+    /// Commits what a session accepted for its groups, in one transaction; what became of each, in order.
     pub fn commit(
         &mut self,
-        group: &str,
-        outcome: Accepted,
-        usage: Value,
-        session: BTreeMap<String, i64>,
+        groups: Vec<(String, Accepted)>,
+        usage: &Value,
         now: i64,
-    ) -> Result<Committed> {
+    ) -> Result<Vec<Result<Committed>>> {
         let planned = self.planned()?;
-        let Planned { options, settings, settings_fp, agenda, .. } = planned;
-        let snapshot = self.store.conn().unchecked_transaction()?;
-        let group = group_ref(&snapshot, agenda.group(group)?, planned)?;
-        snapshot.finish()?;
-        let commit = GroupCommit {
-            group,
-            outcome,
-            settings: CommitSettings {
-                settings_fp: *settings_fp,
-                model: settings.model.clone(),
-                rules_file: settings.rules_file.clone(),
-                rules_sha256: settings.rules_sha256.clone(),
-                timezone: options.timezone.clone(),
-            },
-            usage,
-            now_ms: now,
-            round: self.number,
-            session,
-            start_at: options.view().start_at,
+        let commit = |(group, outcome): (String, Accepted)| {
+            Ok(GroupCommit {
+                group: group_ref(self.store.conn(), planned.agenda.group(&group)?, planned)?,
+                outcome,
+                settings: planned.commit_settings(),
+                usage: usage.clone(),
+                now_ms: now,
+                round: self.number,
+                session: BTreeMap::new(),
+                start_at: planned.options.view().start_at,
+            })
         };
+        let mut commits = groups.into_iter().map(commit).collect::<Result<Vec<_>>>()?;
         let path = self.store.path().to_owned();
-        commit::commit_group(self.store.conn_mut(), &commit).map_err(|error| error.at(&path))
+        commit::commit_groups(self.store.conn_mut(), &mut commits).map_err(|error| error.at(&path))
     }
 
     /// Notes why a group could not be done; it stays pending.
@@ -240,42 +230,67 @@ impl Round {
     }
 }
 
+impl Planned {
+    fn commit_settings(&self) -> CommitSettings {
+        let Self { options, settings, settings_fp, .. } = self;
+        CommitSettings {
+            settings_fp: *settings_fp,
+            model: settings.model.clone(),
+            rules_file: settings.rules_file.clone(),
+            rules_sha256: settings.rules_sha256.clone(),
+            timezone: options.timezone.clone(),
+        }
+    }
+}
+
+/// What became of a group that a session answered, in the words of a round's report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "lowercase")]
+pub enum Ended {
+    /// It is committed.
+    Done(Committed),
+    /// A task or a message was changed since it was shown; the next round asks again.
+    Conflict {
+        /// Which.
+        reason: String,
+    },
+    /// The submission rests on what is not there.
+    Failed {
+        /// On what.
+        reason: String,
+    },
+}
+
+impl From<Result<Committed>> for Ended {
+    fn from(ended: Result<Committed>) -> Self {
+        match ended {
+            Ok(committed) => Self::Done(committed),
+            Err(Error::TaskConflict(reason)) => Self::Conflict { reason },
+            Err(error) => Self::Failed { reason: error.to_string() },
+        }
+    }
+}
+
 fn group_ref(conn: &Connection, group: &GroupPlan, planned: &Planned) -> Result<GroupRef> {
     let conversation = find_conversation(conn, &group.place)?
         .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
-    let segments = group.segments.iter().map(|segment| group_segment(conn, segment, planned));
     Ok(GroupRef {
         id: group.id.clone(),
         group_fp: group.group_fp,
         conversation,
-        segments: segments.collect::<Result<_>>()?,
+        segments: group.segments.iter().map(|segment| group_segment(segment, planned)).collect(),
     })
 }
 
-fn group_segment(conn: &Connection, segment: &Candidate, planned: &Planned) -> Result<GroupSegment> {
-    let start_at = planned.options.view().start_at;
-    let (members, carried) = (stored(&segment.members), stored(&segment.carried));
-    let (mut subject_keys, mut history_keys) = (Vec::new(), Vec::new());
-    for (number, carried) in
-        carried.iter().map(|number| (number, true)).chain(members.iter().map(|number| (number, false)))
-    {
-        let (key, kind, sent_at) = slim(conn, *number)?;
-        match kind {
-            Kind::System => {}
-            Kind::Message if carried || sent_at < start_at => history_keys.push(key),
-            Kind::Message => subject_keys.push(key),
-        }
-    }
+fn group_segment(segment: &Candidate, planned: &Planned) -> GroupSegment {
     let digest = |number: i64| planned.carried.get(&number).map(|digest| (number, *digest));
-    Ok(GroupSegment {
+    GroupSegment {
         segment: segment.number.unwrap_or_default(),
         content_fp: segment.content_fp,
-        subject_keys,
-        history_keys,
-        carried: carried.into_iter().filter_map(digest).collect(),
-        members,
+        members: stored(&segment.members),
+        carried: stored(&segment.carried).into_iter().filter_map(digest).collect(),
         continuity: segment.continuity.clone(),
-    })
+    }
 }
 
 fn stored(members: &[Member]) -> Vec<i64> {

@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chatproc_core::error::{Error, Result};
@@ -178,7 +177,8 @@ fn a_round_and_a_run_that_read_the_same_files_at_once_store_each_line_once() {
 
 fn commit(round: &mut Round, group: &str) -> Result<Committed> {
     let nothing = json!({"no_task_reason": "x", "tasks": [], "receipts": []});
-    round.commit(group, serde_json::from_value(nothing).unwrap(), json!({}), BTreeMap::new(), NOW)
+    let groups = vec![(group.to_owned(), serde_json::from_value(nothing).unwrap())];
+    round.commit(groups, &json!({}), NOW)?.remove(0)
 }
 
 /// Plans, shows the model all, takes a page in, and commits.
@@ -287,7 +287,8 @@ fn with_a_task(project: &Project, round: &mut Round, options: &Options) -> Strin
     let outcome = json!({"no_task_reason": null, "tasks": [task], "receipts": []});
     let outcome = serde_json::from_value(outcome).unwrap();
     let own = plan.groups.iter().find(|group| group.segments[0].messages == ["task"]).unwrap();
-    round.commit(&own.id, outcome, json!({}), BTreeMap::new(), NOW).unwrap().tasks.remove(0).task_id
+    let committed = round.commit(vec![(own.id.clone(), outcome)], &json!({}), NOW).unwrap().remove(0);
+    committed.unwrap().tasks.remove(0).task_id
 }
 
 fn close_and_open(project: &Project, task_id: &str) {

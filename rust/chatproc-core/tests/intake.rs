@@ -103,7 +103,7 @@ fn outcomes(held: &BTreeMap<&str, oracle::Held<'_>>, planned: &oracle::Planned, 
 fn commit(round: &mut Round, group: &str) {
     let nothing = json!({"no_task_reason": "x", "tasks": [], "receipts": []});
     let outcome = serde_json::from_value(nothing).unwrap();
-    round.commit(group, outcome, json!({}), BTreeMap::new(), NOW).unwrap();
+    round.commit(vec![(group.to_owned(), outcome)], &json!({}), NOW).unwrap().remove(0).unwrap();
 }
 
 proptest! {

@@ -1,6 +1,5 @@
 //! The writer of rounds, and the preview that writes nothing.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -126,15 +125,13 @@ impl Round {
     fn commit<'py>(
         &self,
         py: Python<'py>,
-        group: &str,
-        outcome: &Bound<'py, PyAny>,
+        groups: &Bound<'py, PyAny>,
         usage: &Bound<'py, PyAny>,
-        session: BTreeMap<String, i64>,
         now: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (outcome, usage) = (extract(outcome)?, extract::<Value>(usage)?);
-        let committed = self.with(py, |round| round.commit(group, outcome, usage, session, now))?;
-        give(py, &committed)
+        let (groups, usage) = (extract(groups)?, extract::<Value>(usage)?);
+        let ended = self.with(py, |round| round.commit(groups, &usage, now))?;
+        give(py, &ended.into_iter().map(round::Ended::from).collect::<Vec<_>>())
     }
 
     fn fail(&self, py: Python<'_>, group: &str, reason: &str, now: i64, counts: bool) -> PyResult<()> {

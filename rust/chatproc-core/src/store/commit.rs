@@ -1,11 +1,12 @@
-//! A group's accepted submission → one transaction: ledger, task revisions, receipts, superseded tasks.
+//! A group's accepted submission → ledger, task revisions, receipts, superseded tasks: all or nothing.
 //!
-//! All or nothing. Checks again what the session checked, because nothing wrong may be stored whatever a
-//! session says; must never be open while a model is called.
+//! The groups of one session share a transaction, each behind a savepoint of its own. Checks again what the
+//! session checked, because nothing wrong may be stored whatever a session says; must never be open while a
+//! model is called.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,10 +47,6 @@ pub struct GroupSegment {
     pub segment: i64,
     /// Its fingerprint then.
     pub content_fp: [u8; 32],
-    /// Keys of its subject messages.
-    pub subject_keys: Vec<String>,
-    /// Keys of what was shown as history, carried messages among them.
-    pub history_keys: Vec<String>,
     /// Rows of its messages, in order, system notices among them.
     pub members: Vec<i64>,
     /// Rows of the carried messages, with their part of a fingerprint then.
@@ -140,29 +137,77 @@ pub struct Committed {
     pub noted: Vec<CommittedTask>,
 }
 
-/// Commits a group. [`Error::Evidence`]: the submission rests on what is not there.
-/// [`Error::TaskConflict`]: a task or a message was changed since it was shown. Either way nothing is written.
-pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Committed> {
+/// Commits the groups of one session in one transaction.
+///
+/// A group is refused with [`Error::Evidence`], its submission rests on what is not there, or with
+/// [`Error::TaskConflict`], a task or a message was changed since it was shown: it writes nothing and takes
+/// no other with it. What breaks the transaction may be one group's fault too: then each is committed by
+/// itself, and an error leaves those before it committed.
+pub fn commit_groups(conn: &mut Connection, commits: &mut [GroupCommit]) -> Result<Vec<Result<Committed>>> {
+    let mut made = BTreeMap::new();
+    match commit_together(conn, commits, &mut made) {
+        Err(_) if commits.len() > 1 => {
+            made.clear();
+            let mut ended = Vec::new();
+            for commit in commits {
+                ended.extend(commit_together(conn, std::slice::from_mut(commit), &mut made)?);
+            }
+            Ok(ended)
+        }
+        ended => ended,
+    }
+}
+
+/// `made`: the revisions that groups of the session made, by task id.
+fn commit_together(
+    conn: &mut Connection,
+    commits: &mut [GroupCommit],
+    made: &mut BTreeMap<String, i64>,
+) -> Result<Vec<Result<Committed>>> {
+    let mut tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut ended = Vec::new();
+    for commit in commits {
+        commit.session.extend(made.clone());
+        let savepoint = tx.savepoint()?;
+        match write(&savepoint, commit) {
+            Ok(committed) => {
+                savepoint.commit()?;
+                let tasks = committed.tasks.iter().chain(&committed.superseded).chain(&committed.noted);
+                made.extend(tasks.map(|task| (task.task_id.clone(), task.revision)));
+                ended.push(Ok(committed));
+            }
+            Err(refusal @ (Error::Evidence(_) | Error::TaskConflict(_))) => {
+                savepoint.finish()?;
+                ended.push(Err(refusal));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    failpoint::hit("commit.before");
+    tx.commit()?;
+    failpoint::hit("commit.after");
+    Ok(ended)
+}
+
+/// Writes all of a group's commit.
+fn write(tx: &Connection, commit: &GroupCommit) -> Result<Committed> {
     let zone = Zone::named(&commit.settings.timezone)?;
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = add_commit(&tx, commit)?;
-    let writing = Writing { tx: &tx, commit, zone: &zone, number };
-    writing.check_messages()?;
+    let segments = commit.group.segments.iter().map(|segment| Shown::read(tx, commit, segment));
+    let shown = segments.collect::<Result<_>>()?;
+    let number = add_commit(tx, commit)?;
+    let writing = Writing { tx, commit, shown, zone: &zone, number };
     writing.check_drafts()?;
     let moved = writing.finish_segments()?;
     writing.add_receipts()?;
     let mut written = BTreeSet::new();
     let tasks = writing.submit_all(&mut written)?;
     let (superseded, noted) = writing.supersede_stale(&mut written)?;
-    recount_cited(&tx, &written)?;
+    recount_cited(tx, &written)?;
     writing.prove(&moved)?;
-    failpoint::hit("commit.before");
-    tx.commit()?;
-    failpoint::hit("commit.after");
     Ok(Committed { commit: number, tasks, superseded, noted })
 }
 
-fn add_commit(tx: &Transaction<'_>, commit: &GroupCommit) -> Result<i64> {
+fn add_commit(tx: &Connection, commit: &GroupCommit) -> Result<i64> {
     let sql =
         "INSERT INTO commits(round, conversation, group_id, settings_fp, at, model, rules_sha256, usage,
                  no_task_reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -180,48 +225,63 @@ fn add_commit(tx: &Transaction<'_>, commit: &GroupCommit) -> Result<i64> {
     Ok(tx.last_insert_rowid())
 }
 
+/// Keys of a segment's messages as the model was shown them.
+#[derive(Default)]
+struct Shown {
+    subject: Vec<String>,
+    /// Carried messages among them.
+    history: Vec<String>,
+}
+
+impl Shown {
+    /// The messages must still be those that were planned: a connection's page may have edited, recalled or
+    /// moved one. Further messages are no change of these, whatever they extend.
+    fn read(tx: &Connection, commit: &GroupCommit, segment: &GroupSegment) -> Result<Self> {
+        let present = |message: i64| match messages::present(tx, message)? {
+            now if now.conversation == commit.group.conversation => Ok(now),
+            _ => Err(changed_meanwhile()),
+        };
+        let mut shown = Self::default();
+        for &(message, digest) in &segment.carried {
+            let now = present(message)?;
+            if now.digest != digest {
+                return Err(changed_meanwhile());
+            }
+            shown.history.extend((now.kind == Kind::Message).then_some(now.key));
+        }
+        let mut sent = Vec::new();
+        for &message in &segment.members {
+            let now = present(message)?;
+            if now.kind == Kind::Message {
+                let is_subject = now.sent_at >= commit.start_at;
+                sent.push((now.digest, is_subject));
+                let keys = if is_subject { &mut shown.subject } else { &mut shown.history };
+                keys.push(now.key);
+            }
+        }
+        let marks = sent.iter().map(|(digest, is_subject)| (digest, *is_subject));
+        if fingerprint::content_fp(&segment.continuity, marks) != segment.content_fp {
+            return Err(changed_meanwhile());
+        }
+        Ok(shown)
+    }
+}
+
+fn changed_meanwhile() -> Error {
+    Error::TaskConflict("messages changed while the model read them".to_owned())
+}
+
 /// A commit that is being written.
 struct Writing<'a> {
-    tx: &'a Transaction<'a>,
+    tx: &'a Connection,
     commit: &'a GroupCommit,
+    /// For each segment.
+    shown: Vec<Shown>,
     zone: &'a Zone,
     number: i64,
 }
 
 impl Writing<'_> {
-    /// The messages must still be those that were planned: a connection's page may have edited, recalled or
-    /// moved one. Further messages are no change of these, whatever they extend.
-    fn check_messages(&self) -> Result<()> {
-        for segment in &self.commit.group.segments {
-            if self.content_now(segment)? != Some(segment.content_fp) || !self.carries_the_same(segment)? {
-                return Err(Error::TaskConflict("messages changed while the model read them".to_owned()));
-            }
-        }
-        Ok(())
-    }
-
-    /// The fingerprint of a segment's messages as they are; none once one went to another conversation.
-    fn content_now(&self, segment: &GroupSegment) -> Result<Option<[u8; 32]>> {
-        let now = segment.members.iter().map(|&message| messages::present(self.tx, message));
-        let now = now.collect::<Result<Vec<_>>>()?;
-        if now.iter().any(|message| message.conversation != self.commit.group.conversation) {
-            return Ok(None);
-        }
-        let sent = now.iter().filter(|message| message.kind == Kind::Message);
-        let marks = sent.map(|message| (&message.digest, message.sent_at >= self.commit.start_at));
-        Ok(Some(fingerprint::content_fp(&segment.continuity, marks)))
-    }
-
-    fn carries_the_same(&self, segment: &GroupSegment) -> Result<bool> {
-        for (message, digest) in &segment.carried {
-            let now = messages::present(self.tx, *message)?;
-            if now.digest != *digest || now.conversation != self.commit.group.conversation {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     fn check_drafts(&self) -> Result<()> {
         let mut updated = HashSet::new();
         for (position, draft) in self.commit.outcome.tasks.iter().enumerate() {
@@ -249,12 +309,11 @@ impl Writing<'_> {
     }
 
     fn is_subject(&self, key: &String) -> bool {
-        self.commit.group.segments.iter().any(|segment| segment.subject_keys.contains(key))
+        self.shown.iter().any(|shown| shown.subject.contains(key))
     }
 
     fn was_shown(&self, key: &String) -> bool {
-        self.is_subject(key)
-            || self.commit.group.segments.iter().any(|segment| segment.history_keys.contains(key))
+        self.is_subject(key) || self.shown.iter().any(|shown| shown.history.contains(key))
     }
 
     fn receipt(&self, unit: &CitedUnit) -> Option<&Receipt> {
@@ -446,11 +505,10 @@ impl Writing<'_> {
 
     fn context(&self) -> Context {
         let GroupRef { id, segments, .. } = &self.commit.group;
-        let subject: Vec<String> =
-            segments.iter().flat_map(|segment| &segment.subject_keys).cloned().collect();
+        let subject: Vec<String> = self.shown.iter().flat_map(|shown| &shown.subject).cloned().collect();
         // A message that is carried over a silence may stand in the group itself, or be carried twice.
         let mut met: HashSet<&String> = subject.iter().collect();
-        let carried = segments.iter().flat_map(|segment| &segment.history_keys);
+        let carried = self.shown.iter().flat_map(|shown| &shown.history);
         let history = carried.filter(|key| met.insert(key)).cloned().collect();
         Context {
             group_id: id.clone(),
@@ -550,7 +608,7 @@ impl Writing<'_> {
 }
 
 /// Counts anew what is cited in every segment that holds a source of one of the tasks.
-fn recount_cited(tx: &Transaction<'_>, tasks: &BTreeSet<i64>) -> Result<()> {
+fn recount_cited(tx: &Connection, tasks: &BTreeSet<i64>) -> Result<()> {
     let mut query = tx.prepare_cached(
         "SELECT DISTINCT m.segment FROM task_sources s JOIN messages m USING(message)
          WHERE m.segment IS NOT NULL AND s.task IN (SELECT value FROM json_each(?1))",

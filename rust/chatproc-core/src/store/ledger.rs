@@ -402,7 +402,7 @@ fn write(
 }
 
 /// Counts again how many live messages of a segment are sources of a task that is not superseded.
-pub(crate) fn recount_cited(transaction: &Transaction<'_>, segment: i64) -> Result<()> {
+pub(crate) fn recount_cited(transaction: &Connection, segment: i64) -> Result<()> {
     let start_at: i64 = meta(transaction, "start_at")?.unwrap_or_default();
     let sql = "UPDATE segments SET cited = (
                  SELECT count(DISTINCT m.message) FROM json_each(segments.members) e

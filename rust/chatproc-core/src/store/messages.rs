@@ -395,6 +395,8 @@ pub fn line(conn: &Connection, message: i64) -> Result<StoredLine> {
 
 /// What of a message decides whether it is still the one that was planned.
 pub struct Present {
+    /// Its key.
+    pub key: String,
     /// Its conversation.
     pub conversation: i64,
     /// Message or system notice.
@@ -407,16 +409,21 @@ pub struct Present {
 
 /// A stored message as it is now, by its row.
 pub fn present(conn: &Connection, message: i64) -> Result<Present> {
-    let sql = "SELECT conversation, kind, sent_at, digest FROM messages WHERE message = ?1";
+    let sql = "SELECT key, conversation, kind, sent_at, digest FROM messages WHERE message = ?1";
     let present = conn.prepare_cached(sql)?.query_row([message], |row| {
-        let kind = kind_of(row.get(1)?);
-        Ok(Present { conversation: row.get(0)?, kind, sent_at: row.get(2)?, digest: row.get(3)? })
+        Ok(Present {
+            key: row.get(0)?,
+            conversation: row.get(1)?,
+            kind: kind_of(row.get(2)?),
+            sent_at: row.get(3)?,
+            digest: row.get(4)?,
+        })
     });
     Ok(present?)
 }
 
-/// Key, kind and time of a stored message by its row.
-pub fn slim(conn: &Connection, message: i64) -> Result<(String, Kind, i64)> {
-    let mut query = conn.prepare_cached("SELECT key, kind, sent_at FROM messages WHERE message = ?1")?;
-    Ok(query.query_row([message], |row| Ok((row.get(0)?, kind_of(row.get(1)?), row.get(2)?)))?)
+/// Key and kind of a stored message by its row.
+pub fn slim(conn: &Connection, message: i64) -> Result<(String, Kind)> {
+    let mut query = conn.prepare_cached("SELECT key, kind FROM messages WHERE message = ?1")?;
+    Ok(query.query_row([message], |row| Ok((row.get(0)?, kind_of(row.get(1)?))))?)
 }

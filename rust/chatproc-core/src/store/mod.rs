@@ -50,8 +50,11 @@ const DELIVERIES: &str = "deliveries";
 
 /// KiB of pages that are held while much is read and written.
 const CACHE: i64 = 65_536;
-/// KiB while groups are committed: SQLite looks at every page it holds after each transaction that splits one.
+/// KiB while groups are committed and exported: SQLite looks at every page it holds after each transaction that splits one.
 const SMALL_CACHE: i64 = 8_192;
+
+/// Pages that the log takes before it is copied into the file: a round with few new messages copies nothing.
+const LOG_PAGES: i64 = 4_000;
 
 /// How long a writer waits for another one's short transaction.
 const BUSY: Duration = Duration::from_secs(30);
@@ -97,6 +100,9 @@ impl Store {
             let synchronous = if crate::failpoint::without("synchronous-full") { "NORMAL" } else { "FULL" };
             store.conn.pragma_update(None, "synchronous", synchronous)?;
             store.conn.pragma_update(None, "foreign_keys", true)?;
+            store.conn.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+            // What a savepoint keeps of a page goes no further than memory.
+            store.conn.pragma_update(None, "temp_store", "MEMORY")?;
             store.cache(CACHE)?;
             Ok(store)
         };
@@ -192,14 +198,14 @@ impl Store {
         Ok(Self { conn, path: PathBuf::new(), stand: None })
     }
 
-    /// Holds few pages from now on: many small transactions follow.
-    pub fn expect_small_writes(&self) -> Result<()> {
-        self.cache(SMALL_CACHE)
-    }
-
-    /// Holds many pages from now on: all of the store will be read.
+    /// Holds many pages from now on: much is read and written.
     pub fn expect_much(&self) -> Result<()> {
         self.cache(CACHE)
+    }
+
+    /// Holds few pages from now on: many small transactions follow, or each page is read once.
+    pub fn expect_little(&self) -> Result<()> {
+        self.cache(SMALL_CACHE)
     }
 
     fn cache(&self, kibibytes: i64) -> Result<()> {

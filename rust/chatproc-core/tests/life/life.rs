@@ -363,10 +363,9 @@ impl Life {
                     sound = false;
                 }
             }
-            let mut session = BTreeMap::new();
             for conversation in &batch.conversations {
                 let answer = answer(chance, &batch, conversation, self.honest);
-                self.answer(&mut round, &conversation.group, &contents[place], answer, &mut session, sound);
+                self.answer(&mut round, &conversation.group, &contents[place], answer, sound);
                 place += 1;
             }
         }
@@ -376,17 +375,9 @@ impl Life {
         }
     }
 
-    fn answer(
-        &mut self,
-        round: &mut Round,
-        group: &str,
-        contents: &[Content],
-        answer: Answer,
-        session: &mut BTreeMap<String, i64>,
-        sound: bool,
-    ) {
+    fn answer(&mut self, round: &mut Round, group: &str, contents: &[Content], answer: Answer, sound: bool) {
         let (tasks, said, lies) = match answer {
-            Answer::Away => return round.fail(group, "the model is away", self.now).unwrap(),
+            Answer::Away => return round.fail(group, "the model is away", self.now, true).unwrap(),
             Answer::Good { tasks, said } => (tasks, said, false),
             Answer::Lie(tasks) => (tasks, Vec::new(), true),
         };
@@ -397,24 +388,23 @@ impl Life {
         self.doubt = Doubt::Commit { contents: contents.to_vec(), said: said.clone(), sound, row };
         let usage = json!({"requests": 1});
         let outcome = serde_json::from_value(outcome).unwrap();
-        let committed = round.commit(group, outcome, usage, session.clone(), self.now);
+        let committed = round.commit(vec![(group.to_owned(), outcome)], &usage, self.now);
+        let committed = committed.unwrap().remove(0);
         self.doubt = Doubt::Nothing;
         let passed_over = said.iter().any(|said| {
             let revision = said.task.as_ref().map(|id| self.truth.tasks[id].revision);
-            revision != said.seen && said.task.as_ref().and_then(|id| session.get(id).copied()) != revision
+            revision != said.seen
         });
         match committed {
             Ok(committed) => {
                 assert!(!lies, "a lie was stored: {tasks:?}");
                 assert!(!passed_over, "a change that the model never saw was passed over");
                 self.truth.commit(contents, &self.options, &self.settings_name(), &said, &committed, sound);
-                let lists = [committed.tasks, committed.superseded, committed.noted].concat();
-                session.extend(lists.into_iter().map(|task| (task.task_id, task.revision)));
             }
             Err(error) => {
                 let conflict = matches!(error, Error::TaskConflict(_)) && (passed_over || !sound);
                 assert!(lies || conflict, "what is so was refused: {error}");
-                round.fail(group, &error.to_string(), self.now).unwrap();
+                round.fail(group, &error.to_string(), self.now, true).unwrap();
             }
         }
     }

@@ -3,11 +3,11 @@
 use chatproc_core::error::Error;
 use chatproc_core::fingerprint::task_event_id as event_id;
 use chatproc_core::fingerprint::task_id;
-use chatproc_core::store::commit::{Committed, commit_group};
+use chatproc_core::store::commit::{Committed, GroupCommit, commit_groups};
 use chatproc_core::store::tasks::{history, update_priority, update_status};
 use serde_json::{Value, json};
 
-use crate::world::{NOW, World, digest, draft, request, update, with};
+use crate::world::{NOW, World, commit_group, digest, draft, request, update, with};
 
 #[test]
 fn ids_are_what_the_contract_computes() {
@@ -218,6 +218,71 @@ fn two_conversations_of_one_session_may_update_one_task_and_no_one_else_between(
     assert_eq!(world.task(&id).record.source_message_keys, ["m1", "n1", "o1"]);
 }
 
+/// Three groups of one session, each of a conversation with one message; the second has this draft.
+fn session(world: &mut World, second: Value) -> (String, Vec<GroupCommit>) {
+    let id = world.with_a_task("m1", "a");
+    let drafts = [update(draft(&["n1"]), &id, 1), second, update(draft(&["n3"]), &id, 1)];
+    let mut commits = Vec::new();
+    for (key, draft) in ["n1", "n2", "n3"].into_iter().zip(drafts) {
+        let conversation = world.conversation("qq", key);
+        world.message(conversation, key, key);
+        let segment = world.segment(&[key]);
+        let mut commit = world.submission(&[segment], &[draft]);
+        commit.group.id = format!("g_{key}");
+        commits.push(commit);
+    }
+    (id, commits)
+}
+
+fn groups_committed(world: &World) -> Vec<String> {
+    let mut query = world.conn.prepare("SELECT group_id FROM commits ORDER BY \"commit\"").unwrap();
+    query.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+}
+
+#[test]
+fn a_group_that_is_refused_takes_no_other_of_its_session_with_it() {
+    // Its draft cites a message of another group, or its own message was edited meanwhile.
+    for (cited, edited) in [("n1", false), ("n2", true)] {
+        let prepared = || {
+            let mut world = World::new();
+            let (id, commits) = session(&mut world, draft(&[cited]));
+            if edited {
+                world.edit("n2", "edited");
+            }
+            (world, id, commits)
+        };
+        let (mut alone, _, mut commits) = prepared();
+        let first = commit_group(&mut alone.conn, &commits[0]).unwrap();
+        let third = &mut commits[2];
+        third.session = first.tasks.into_iter().map(|task| (task.task_id, task.revision)).collect();
+        commit_group(&mut alone.conn, third).unwrap();
+
+        let (mut world, id, mut commits) = prepared();
+        let ended = commit_groups(&mut world.conn, &mut commits).unwrap();
+        let refused = matches!(ended[1], Err(Error::Evidence(_) | Error::TaskConflict(_)));
+        assert!(ended[0].is_ok() && refused && ended[2].is_ok(), "{ended:?}");
+        assert_eq!(groups_committed(&world), ["g_1", "g_n1", "g_n3"]);
+        assert_eq!(world.task(&id).record.source_message_keys, ["m1", "n1", "n3"]);
+        assert_eq!(world.dump(), alone.dump(), "as if each had been committed by itself");
+    }
+}
+
+#[test]
+fn a_group_that_breaks_the_transaction_costs_no_other_its_answer() {
+    for (broken, committed) in [("g_n1", vec!["g_1"]), ("g_n3", vec!["g_1", "g_n1", "g_n2"])] {
+        let mut world = World::new();
+        let (_, mut commits) = session(&mut world, draft(&["n2"]));
+        let breaks = format!(
+            "CREATE TRIGGER breaks BEFORE INSERT ON commits WHEN new.group_id = '{broken}'
+             BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END"
+        );
+        world.conn.execute(&breaks, []).unwrap();
+        let error = commit_groups(&mut world.conn, &mut commits).unwrap_err();
+        assert!(error.to_string().contains("disk is full"), "{error}");
+        assert_eq!(groups_committed(&world), committed);
+    }
+}
+
 #[test]
 fn a_refused_submission_writes_nothing_at_all() {
     let mut world = World::new();
@@ -225,10 +290,11 @@ fn a_refused_submission_writes_nothing_at_all() {
     let foreign = world.conversation("qq", "2");
     world.message(foreign, "x1", "x");
     let conversation = world.conversation("qq", "3");
-    world.message(conversation, "n1", "hello");
     world.message(conversation, "n2", "old");
-    let mut segment = world.segment(&["n1", "n2"]);
-    segment.history_keys = vec![segment.subject_keys.pop().unwrap()];
+    world.message(conversation, "n1", "hello");
+    let subject_from = "INSERT INTO meta SELECT 'start_at', sent_at FROM messages WHERE key = 'n1'";
+    world.conn.execute(subject_from, []).unwrap();
+    let segment = world.segment(&["n1", "n2"]);
     let good = || draft(&["n1"]);
     let unread = json!([{"message_key": "n1", "attachment_id": "a1", "unit": "b1"}]);
     let quote = |text: &str| json!([{"message_key": "n1", "text": text, "check": "exact"}]);
@@ -333,6 +399,6 @@ fn only_live_messages_since_the_start_count_as_cited() {
     let second = world.number("SELECT sent_at FROM messages WHERE key = ?1", "m2");
     world.conn.execute("INSERT INTO meta(key, value) VALUES ('start_at', ?1)", [second + 1]).unwrap();
     let segment = world.segment(&["m1", "m2", "m3", "m4"]);
-    world.commit(&[segment.clone()], &[draft(&["m1", "m2", "m3"]), draft(&["m3"])]).unwrap();
+    world.commit(&[segment.clone()], &[draft(&["m2", "m3"]), draft(&["m3"])]).unwrap();
     assert_eq!(world.cited(&segment), 1);
 }

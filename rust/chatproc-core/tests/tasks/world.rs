@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chatproc_core::error::Result;
 use chatproc_core::fingerprint::content_fp;
 use chatproc_core::store::commit::{
-    CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment, commit_group,
+    CommitSettings, Committed, GroupCommit, GroupRef, GroupSegment, commit_groups,
 };
 use chatproc_core::store::make_tables;
 use chatproc_core::store::search::{Page, Query, search};
@@ -28,6 +28,11 @@ pub struct World {
 
 pub fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text).into()
+}
+
+/// Commits one group by itself.
+pub fn commit_group(conn: &mut Connection, commit: &GroupCommit) -> Result<Committed> {
+    commit_groups(conn, &mut [commit.clone()])?.remove(0)
 }
 
 impl World {
@@ -120,8 +125,6 @@ impl World {
         GroupSegment {
             segment,
             content_fp,
-            subject_keys: keys.iter().map(|&key| key.to_owned()).collect(),
-            history_keys: Vec::new(),
             members: numbers,
             carried: Vec::new(),
             continuity: "proven".to_owned(),
@@ -130,8 +133,10 @@ impl World {
 
     /// A commit of those segments with those drafts.
     pub fn submission(&self, segments: &[GroupSegment], drafts: &[Value]) -> GroupCommit {
-        let conversation =
-            self.number("SELECT conversation FROM messages WHERE key = ?1", &segments[0].subject_keys[0]);
+        let conversation = self.number(
+            "SELECT conversation FROM messages WHERE message = ?1",
+            &segments[0].members[0].to_string(),
+        );
         let fps: Vec<u8> = segments.iter().flat_map(|segment| segment.content_fp).collect();
         GroupCommit {
             group: GroupRef {

@@ -1,12 +1,11 @@
 //! A project whose rounds play a model that answers by chance, with tasks, quotes, evidence and failures.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use chatproc_core::document::{Batch, ConversationRef, TaskRef};
 use chatproc_core::plan::Options;
-use chatproc_core::round::Round;
 use chatproc_core::store::Store;
+use chatproc_core::store::commit::Accepted;
 use chatproc_core::store::tasks::{Request, update_priority, update_status};
 use chatproc_core::store::verify::{Verdict, verify};
 use chatproc_core::zone::Zone;
@@ -32,6 +31,26 @@ pub enum Answer {
     Task,
     Update,
     Failure,
+}
+
+impl Answer {
+    /// What a session accepts of it; nothing where it failed.
+    fn to(self, batch: &Batch, conversation: &ConversationRef) -> Option<Accepted> {
+        let tasks = match self {
+            Self::Failure => return None,
+            Self::Nothing => Vec::new(),
+            Self::Task => vec![draft(batch, conversation, None)],
+            Self::Update => {
+                let known =
+                    batch.tasks.values().find(|task| task.conversations.contains(&conversation.reference));
+                known.map_or_else(Vec::new, |task| vec![draft(batch, conversation, Some(task))])
+            }
+        };
+        let reason = if tasks.is_empty() { json!("only talk") } else { Value::Null };
+        let receipts = receipts(batch, conversation);
+        let outcome = json!({"no_task_reason": reason, "tasks": tasks, "receipts": receipts});
+        Some(serde_json::from_value(outcome).unwrap())
+    }
 }
 
 impl Chat {
@@ -66,47 +85,24 @@ impl Chat {
         let mut answers = answers.iter().cycle();
         for groups in &plan.batches {
             let batch = round.document(groups).unwrap();
-            let mut session = BTreeMap::new();
+            self.now += 10;
+            let mut accepted = Vec::new();
             for conversation in &batch.conversations {
                 let answer = answers.next().copied().unwrap_or(Answer::Nothing);
-                self.answer(&mut round, &batch, conversation, &mut session, answer);
+                match answer.to(&batch, conversation) {
+                    Some(outcome) => accepted.push((conversation.group.clone(), outcome)),
+                    None => round.fail(&conversation.group, "the model is away", self.now, true).unwrap(),
+                }
+            }
+            let names: Vec<String> = accepted.iter().map(|(group, _)| group.clone()).collect();
+            let usage = json!({"requests": 1, "input_tokens": 17});
+            for (group, ended) in names.iter().zip(round.commit(accepted, &usage, self.now).unwrap()) {
+                if let Err(error) = ended {
+                    round.fail(group, &error.to_string(), self.now, true).unwrap();
+                }
             }
         }
         round.finish(self.now, &json!({"groups": plan.groups.len()})).unwrap();
-    }
-
-    fn answer(
-        &mut self,
-        round: &mut Round,
-        batch: &Batch,
-        conversation: &ConversationRef,
-        session: &mut BTreeMap<String, i64>,
-        answer: Answer,
-    ) {
-        self.now += 10;
-        let group = conversation.group.as_str();
-        let tasks = match answer {
-            Answer::Failure => return round.fail(group, "the model is away", self.now, true).unwrap(),
-            Answer::Nothing => Vec::new(),
-            Answer::Task => vec![draft(batch, conversation, None)],
-            Answer::Update => {
-                let known =
-                    batch.tasks.values().find(|task| task.conversations.contains(&conversation.reference));
-                known.map_or_else(Vec::new, |task| vec![draft(batch, conversation, Some(task))])
-            }
-        };
-        let reason = if tasks.is_empty() { json!("only talk") } else { Value::Null };
-        let outcome =
-            json!({"no_task_reason": reason, "tasks": tasks, "receipts": receipts(batch, conversation)});
-        let usage = json!({"requests": 1, "input_tokens": 17});
-        let outcome = serde_json::from_value(outcome).unwrap();
-        match round.commit(group, outcome, usage, session.clone(), self.now) {
-            Ok(committed) => {
-                let lists = [committed.tasks, committed.superseded, committed.noted];
-                session.extend(lists.concat().into_iter().map(|task| (task.task_id, task.revision)));
-            }
-            Err(error) => round.fail(group, &error.to_string(), self.now, true).unwrap(),
-        }
     }
 
     pub fn export(&self) {
