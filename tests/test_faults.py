@@ -492,6 +492,12 @@ def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(w
     version = in_store(worked, "PRAGMA user_version")
     proven = ("messages", "revisions", "commits", "outbox", "requests")
     newer = [f"ALTER TABLE {table} DROP COLUMN proof" for table in proven]
+    for column, table in (("raw", "lines"), ("segment", "members")):
+        newer += [
+            f"ALTER TABLE messages ADD COLUMN {column}",
+            f"UPDATE messages SET {column} = (SELECT {column} FROM {table} t WHERE t.message = messages.message)",
+            f"DROP TABLE {table}",
+        ]
     newer += ["DROP TABLE connections", "DROP TABLE sync_runs", "PRAGMA user_version = 1"]
     in_store(worked, "; ".join(newer))
     told = worked.call("status", code=1)

@@ -76,16 +76,16 @@ impl Connections {
     }
 }
 
-/// Opens a store that is there and current. Another one is made or migrated alone, under the rounds' lock;
-/// whoever holds it may just be doing so.
+/// Opens a store that is there and current, or makes one. An older one is migrated alone, under the rounds'
+/// lock; whoever holds it may just be doing so.
 fn open(state: &Path, now: i64) -> Result<Store> {
     if let Some(folder) = state.parent() {
         crate::store::private_folder(folder)?;
     }
     for _ in 0..LOOKS {
         match Store::look(state)? {
-            Found::Current => return Store::open(state, now),
-            Found::Missing | Found::Older => {}
+            Found::Current | Found::Missing => return Store::open(state, now),
+            Found::Older => {}
         }
         match RoundLock::take(state, "another chatproc that makes the store ready") {
             Ok(_lock) => return Store::open(state, now),

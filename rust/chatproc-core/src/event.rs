@@ -2,6 +2,7 @@
 //! Pure. Must never panic on a line, guess a value, or let through what the contract refuses.
 
 use std::borrow::Cow;
+use std::io::Write as _;
 
 use crate::fingerprint::{Fingerprint, sha256};
 use crate::json::{self, FaultKind, Member, Unreadable, Value};
@@ -251,7 +252,13 @@ impl Refusal {
     /// Refuses a line that holds an event with this hash.
     #[must_use]
     pub fn of_event(reason: Reason, explanation: String, event_hash: &Fingerprint) -> Self {
-        Self { reason, explanation, identity: sha256(&[b"event\0", event_hash]), of_event: true }
+        Self { reason, explanation, identity: Self::identity_of(event_hash), of_event: true }
+    }
+
+    /// What a refused line that holds an event with this hash is known by.
+    #[must_use]
+    pub fn identity_of(event_hash: &Fingerprint) -> Fingerprint {
+        sha256(&[b"event\0", event_hash])
     }
 
     /// Refuses bytes in which no event can be made out.
@@ -863,9 +870,8 @@ fn write_content(out: &mut Vec<u8>, event: &Event<'_>) {
     write_optional(out, event.sender_id.as_ref());
     out.push(b',');
     write_optional(out, event.reply_to.as_ref());
-    out.extend_from_slice(
-        format!(",\"{}\",\"{}\",{},", event.kind.as_str(), event.state.as_str(), event.sent_at).as_bytes(),
-    );
+    // Writing into memory cannot fail.
+    let _ = write!(out, ",\"{}\",\"{}\",{},", event.kind.as_str(), event.state.as_str(), event.sent_at);
     write_list(out, &event.mentions, |out, mention| {
         out.extend_from_slice(if mention.all { b"[true," } else { b"[false," });
         write_optional(out, mention.id.as_ref());

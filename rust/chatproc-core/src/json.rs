@@ -447,10 +447,11 @@ impl<'a> Reader<'a> {
 
 fn head(key: &str) -> u64 {
     let bytes = key.as_bytes();
-    match bytes.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => (0..8).fold(0, |head, at| head << 8 | u64::from(bytes.get(at).copied().unwrap_or(0))),
-    }
+    u64::from_be_bytes(bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut head = [0; 8];
+        head[..bytes.len()].copy_from_slice(bytes);
+        head
+    }))
 }
 
 /// How many bytes from here on are neither quote, backslash nor control character.

@@ -348,7 +348,6 @@ impl Intake {
 
     fn event(&mut self, known: &dyn Known, event: &Event<'_>, raw: &[u8], spot: Spot) -> Result<Verdict> {
         let key = event_key(&event.event_id);
-        let identity = Refusal::of_event(Reason::EventConflict, String::new(), &event.event_hash).identity;
         let accepted = match self.events.get(&key) {
             Some(hash) => Some(*hash),
             None => known.event(&key)?,
@@ -362,7 +361,8 @@ impl Intake {
             Some(owner) => Some(*owner),
             None => known.refused_event(&key)?,
         };
-        if accepted.is_some() || refused.is_some_and(|owner| owner != identity) {
+        if accepted.is_some() || refused.is_some_and(|owner| owner != Refusal::identity_of(&event.event_hash))
+        {
             let explanation =
                 format!("event_id {} was delivered before with other content", json::quote(&event.event_id));
             let refusal = Refusal::of_event(Reason::EventConflict, explanation, &event.event_hash);

@@ -83,6 +83,8 @@ pub struct Round {
     _lock: RoundLock,
     planned: Option<Planned>,
     number: i64,
+    /// When this round began, as it was noted.
+    began: Option<i64>,
 }
 
 struct Planned {
@@ -95,7 +97,8 @@ struct Planned {
 }
 
 impl Round {
-    /// Takes the lock and opens the store, made when missing.
+    /// Takes the lock and opens the store; a missing one is built and in its place once input was read, or
+    /// anything but a round's beginning was written.
     ///
     /// `holder` is what others are told of who holds it; `now` in milliseconds.
     pub fn open(state: &Path, holder: &str, now: i64) -> Result<Self> {
@@ -103,13 +106,26 @@ impl Round {
             crate::store::private_folder(folder)?;
         }
         let lock = RoundLock::take(state, holder)?;
-        Ok(Self { store: Store::open(state, now)?, _lock: lock, planned: None, number: 0 })
+        let store = Store::open_or_build(state, now)?;
+        Ok(Self { store, _lock: lock, planned: None, number: 0, began: None })
     }
 
     /// Reads all that is new.
     pub fn ingest(&mut self, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
         self.store.expect_much()?;
-        intake::ingest(&mut self.store, input, watch)
+        let taken = intake::ingest(&mut self.store, input, watch);
+        if self.settle()? { taken } else { taken.and_then(|_| intake::ingest(&mut self.store, input, watch)) }
+    }
+
+    /// Puts a store that was built into its place; false when another one is there, and the round noted in it.
+    fn settle(&mut self) -> Result<bool> {
+        if self.store.publish()? {
+            return Ok(true);
+        }
+        if let Some(began) = self.began {
+            self.begin(began)?;
+        }
+        Ok(false)
     }
 
     /// Publishes what waits in the outbox.
@@ -124,6 +140,7 @@ impl Round {
         options.check()?;
         Zone::named(&options.timezone)?;
         let settings_fp = settings.fingerprint(&options);
+        self.settle()?;
         // In one: pages may come at any moment, and a plan is of segments that are stored.
         let (agenda, carried) = self.store.write(|transaction| {
             ledger::refresh(transaction, &options, &settings_fp)?;
@@ -206,22 +223,26 @@ impl Round {
     /// Notes that a round begins.
     pub fn begin(&mut self, now: i64) -> Result<()> {
         self.number = self.store.write(|transaction| rounds::begin(transaction, now))?;
+        self.began = Some(now);
         Ok(())
     }
 
     /// Notes how the round ended.
     pub fn finish(&mut self, now: i64, report: &Value) -> Result<()> {
+        self.settle()?;
         let number = self.number;
         self.store.write(|transaction| rounds::finish(transaction, number, now, report))
     }
 
     /// Takes a quarantined line in again.
     pub fn retry(&mut self, id: i64, max_line_bytes: u64) -> Result<Retried> {
+        self.settle()?;
         intake::retry(&mut self.store, id, max_line_bytes)
     }
 
     /// Takes a quarantined line off the list.
     pub fn discard(&mut self, id: i64) -> Result<()> {
+        self.settle()?;
         quarantine::discard(&mut self.store, id)
     }
 

@@ -18,7 +18,7 @@ use chatproc_core::store::intake::Ingested;
 use chatproc_core::store::tasks::{Request, task, update_status};
 use chatproc_core::task::Status;
 use chatproc_core::zone::Zone;
-use common::sync::{Source, dump, source};
+use common::sync::{Source, dump, rows, source};
 use common::world::{self, Delivery, chain, delivery};
 use common::{NOW, Project, agenda_of, batches_of, intake_of, settings};
 use proptest::prelude::*;
@@ -171,6 +171,57 @@ fn a_round_and_a_run_that_read_the_same_files_at_once_store_each_line_once() {
     assert_eq!((counts.lines, counts.repeats), (6, 6));
     assert_eq!((project.status()["events"].as_i64(), project.quarantine().len()), (Some(5), 1));
     assert_eq!(project.ingest(), Ingested::default(), "both remember the files as read");
+}
+
+#[test]
+fn a_store_that_somebody_makes_while_a_round_builds_one_stays_and_holds_all() {
+    let chat = lines(&chain(&["a", "b", "c", "d"]));
+    for point in ["ingest.slice", "build.finished", "build.made"] {
+        let project = Project::new();
+        project.write_lines("a.jsonl", &chat[..3]);
+        let (state, mut page) = (project.state(), Some(vec![chat[3].clone()]));
+        let made = move || {
+            if let Some(page) = page.take() {
+                let mut source = source(&state, "me");
+                let run = source.begin();
+                source.page(run, &page, 1).unwrap();
+            }
+        };
+        let mut round = project.round();
+        round.begin(NOW).unwrap();
+        assert!(!project.state().exists(), "nobody sees it yet");
+        let taken = meanwhile(point, made, || round.ingest(&project.input(), &mut |_, _| Ok(()))).unwrap();
+        assert_eq!((taken.counts.lines, taken.counts.accepted), (3, 3), "{point}");
+        round.finish(NOW, &json!({})).unwrap();
+        drop(round);
+        assert_eq!(project.status()["messages"], 4, "{point}");
+        assert_eq!(rows(&project.state(), "SELECT started, ended FROM rounds").lines().count(), 1, "{point}");
+        assert!(!project.path("state.db.build").exists(), "{point}");
+    }
+}
+
+#[test]
+fn a_store_that_was_built_is_as_one_that_was_written_slice_by_slice() {
+    let mut chat = lines(&chain(&["a", "b", "c", "d", "e"]));
+    chat.extend([chat[1].clone(), b"no json".to_vec()]);
+    let edit = Delivery {
+        event_id: "edit".to_owned(),
+        revision: 1,
+        state: "edited",
+        ..chain(&["a", "b", "c"])[2].clone()
+    };
+    let written = Project::new();
+    let built = Project::new();
+    for project in [&written, &built] {
+        project.write_lines("1.jsonl", &chat);
+        project.write_lines("2.jsonl", &[edit.line(), chat[0].clone()]);
+    }
+    drop(Store::open(&written.state(), NOW).unwrap());
+    assert_eq!(written.ingest(), built.ingest());
+    let paths = ["files", "quarantine"];
+    assert_eq!(dump(&written.state(), &paths), dump(&built.state(), &paths));
+    let schema = "SELECT name, sql FROM sqlite_schema ORDER BY name";
+    assert_eq!(rows(&written.state(), schema), rows(&built.state(), schema));
 }
 
 // ── a model at work ──────────────────────────────────────────────────────────────────────────────────

@@ -596,7 +596,7 @@ impl Writing<'_> {
         let mut query = self.tx.prepare_cached(
             "SELECT count(*) = count(l.\"commit\") AND coalesce(max(l.\"commit\"), 0) > t.last_commit
                AND count(u.task) = 0
-             FROM tasks t, (SELECT DISTINCT m.segment FROM task_sources s JOIN messages m USING(message)
+             FROM tasks t, (SELECT DISTINCT m.segment FROM task_sources s LEFT JOIN members m USING(message)
                             WHERE s.task = ?1) held
              LEFT JOIN segments g ON g.segment = held.segment
              LEFT JOIN ledger l ON l.content_fp = g.content_fp AND l.settings_fp = ?2
@@ -610,8 +610,8 @@ impl Writing<'_> {
 /// Counts anew what is cited in every segment that holds a source of one of the tasks.
 fn recount_cited(tx: &Connection, tasks: &BTreeSet<i64>) -> Result<()> {
     let mut query = tx.prepare_cached(
-        "SELECT DISTINCT m.segment FROM task_sources s JOIN messages m USING(message)
-         WHERE m.segment IS NOT NULL AND s.task IN (SELECT value FROM json_each(?1))",
+        "SELECT DISTINCT m.segment FROM task_sources s JOIN members m USING(message)
+         WHERE s.task IN (SELECT value FROM json_each(?1))",
     )?;
     let segments = query.query_map([serde_json::to_string(tasks)?], |row| row.get(0))?;
     for segment in segments.collect::<rusqlite::Result<Vec<i64>>>()? {

@@ -136,8 +136,9 @@ struct Asked<'c> {
 /// The way of the message with that key; none where the store has no such message.
 pub fn explain(store: &Store, key: &str, zone: &Zone) -> Result<Option<Way>> {
     let conn = store.conn();
-    let sql = "SELECT m.*, c.platform, c.account_id, c.id, c.name, c.type, c.dirty
-               FROM messages m JOIN conversations c USING (conversation) WHERE m.key = ?1";
+    let sql = "SELECT m.*, l.raw, s.segment, c.platform, c.account_id, c.id, c.name, c.type, c.dirty
+               FROM messages m JOIN lines l USING (message) JOIN conversations c USING (conversation)
+               LEFT JOIN members s USING (message) WHERE m.key = ?1";
     let way = conn.prepare_cached(sql)?.query_row([key], |row| Ok(way(conn, row, zone))).optional()?;
     way.transpose()
 }

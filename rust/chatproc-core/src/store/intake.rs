@@ -15,13 +15,14 @@ use crate::inbox::{self, Line, Lines, Progress, Stat, Unreadable};
 use crate::json;
 use crate::revision::{Counts, Intake, Known, Spot, Verdict};
 use crate::store::Store;
+use crate::store::bulk::Bulk;
 use crate::store::messages::{Stored, write_slice};
 use crate::store::quarantine;
 
 /// Lines of one transaction.
 const SLICE_LINES: u64 = 50_000;
 /// Bytes of one transaction, roughly.
-const SLICE_BYTES: u64 = 64 << 20;
+const SLICE_BYTES: u64 = 16 << 20;
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -47,15 +48,19 @@ impl Input {
         let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return false };
         let state = self.state.file_name().unwrap_or_default().as_encoded_bytes();
         let suffix = name.as_encoded_bytes().strip_prefix(state).filter(|_| !state.is_empty());
-        let of_store = suffix.is_some_and(|suffix| STORE_SUFFIXES.contains(&suffix));
+        let of_store = suffix.is_some_and(|suffix| {
+            STORE_SUFFIXES.contains(&suffix) || MAKING_SUFFIXES.iter().any(|begin| suffix.starts_with(begin))
+        });
         let exported = name.as_encoded_bytes().starts_with(b"todos-");
         (of_store && same_folder(Some(folder), self.state.parent()))
             || (exported && same_folder(Some(folder), Some(&self.output)))
     }
 }
 
-/// What SQLite, the lock and a store in the making are called beside the state file.
-const STORE_SUFFIXES: [&[u8]; 6] = [b"", b"-wal", b"-shm", b"-journal", b".lock", b".new"];
+/// What SQLite and the lock are called beside the state file.
+const STORE_SUFFIXES: [&[u8]; 5] = [b"", b"-wal", b"-shm", b"-journal", b".lock"];
+/// How the names of one in the making begin behind it.
+const MAKING_SUFFIXES: [&[u8]; 2] = [b".new", b".build"];
 
 /// Whether two folders are one, whatever links lead there.
 fn same_folder(one: Option<&Path>, other: Option<&Path>) -> bool {
@@ -112,9 +117,12 @@ pub(crate) fn ingest_beside(
 ) -> Result<Ingested> {
     let (batches, unreadable) = changed(Some(store.conn()), input)?;
     let mut intake = Intake::default();
-    let mut report = read_all(&batches, input, watch, |batch, watch| {
-        read_into_store(store, batch, input, &mut intake, beside, watch)
-    })?;
+    let mut bulk = store.lend();
+    let report = read_all(&batches, input, watch, |batch, watch| {
+        read_into_store(store, batch, input, &mut intake, bulk.as_mut(), beside, watch)
+    });
+    store.give_back(bulk);
+    let mut report = report?;
     report.counts = intake.counts;
     report.unreadable.extend(unreadable);
     Ok(report)
@@ -211,6 +219,7 @@ fn read_into_store(
     batch: &Batch,
     input: &Input,
     intake: &mut Intake,
+    mut bulk: Option<&mut Bulk>,
     beside: Beside<'_>,
     watch: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<bool> {
@@ -222,7 +231,8 @@ fn read_into_store(
         let (begin, before) = (lines.progress(false), intake.counts);
         let snapshot = store.conn().unchecked_transaction()?;
         let seen = super::deliveries(&snapshot)?;
-        let mut slice = read_slice(&Stored::over(&snapshot)?, &mut lines, batch, input, intake);
+        let known = Stored::over(&snapshot)?.with(bulk.as_deref());
+        let mut slice = read_slice(&known, &mut lines, batch, input, intake);
         snapshot.finish()?;
         crate::failpoint::hit("ingest.slice");
         file = Some(store.write(|transaction| {
@@ -233,7 +243,7 @@ fn read_into_store(
             }
             let (stat, progress) = standing(batch, &lines, &slice);
             let number = write_file(transaction, file, &batch.name, stat, &progress)?;
-            write_slice(transaction, intake, Some(number))?;
+            write_slice(transaction, intake, Some(number), bulk.as_deref_mut())?;
             beside(transaction, &intake.counts.since(&before))?;
             crate::failpoint::hit("ingest.commit");
             Ok(number)
@@ -390,7 +400,7 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
         // An accepted line is known by its event from now on: the row keeps only its history.
         let sql = "UPDATE quarantine SET identity = randomblob(32), state = 'accepted' WHERE id = ?1";
         transaction.execute(sql, [id])?;
-        write_slice(transaction, &mut intake, None)?;
+        write_slice(transaction, &mut intake, None, None)?;
         let outcome = if verdict == Verdict::Repeat { "repeat" } else { "accepted" };
         Ok(Retried { id, outcome, reason: None, explanation: None })
     })

@@ -212,8 +212,8 @@ fn done(conn: &Connection, content_fp: &[u8; 32], settings_fp: &[u8; 32]) -> Res
 
 pub(super) fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
     let sql =
-        "SELECT message, segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
-                 digest FROM messages WHERE conversation = ?1";
+        "SELECT m.message, s.segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
+           digest FROM messages m LEFT JOIN members s USING (message) WHERE conversation = ?1";
     let mut query = conn.prepare_cached(sql)?;
     let rows = query.query_map([conversation], |row| {
         Ok(Slim {
@@ -243,6 +243,7 @@ fn resegment(
     limit: u64,
 ) -> Result<()> {
     let slim = slim_rows(transaction, conversation)?;
+    let may_be_cited = transaction.prepare_cached("SELECT 1 FROM task_sources")?.exists([])?;
     let rows: Vec<Row<'_>> = slim.iter().map(Slim::row).collect();
     let made = segment(&rows, view);
     let mut kept = kept_rows(transaction, conversation)?;
@@ -278,6 +279,7 @@ fn resegment(
     for number in stale.into_values() {
         transaction.prepare_cached("DELETE FROM segments WHERE segment = ?1")?.execute([number])?;
     }
+    let mut join = transaction.prepare_cached("INSERT OR REPLACE INTO members VALUES(?1, ?2)")?;
     for (number, (segment, members, carried)) in fresh {
         let fits = alone_fits(segment.chars, segment.refs(), segment.files, limit);
         let subject = segment.subject_at.is_some();
@@ -298,11 +300,12 @@ fn resegment(
             if slim[at].segment != Some(number)
                 && let Some(message) = stored_number(&slim[at].member)
             {
-                let sql = "UPDATE messages SET segment = ?2 WHERE message = ?1";
-                transaction.prepare_cached(sql)?.execute([message, number])?;
+                join.execute([message, number])?;
             }
         }
-        recount_cited(transaction, number)?;
+        if may_be_cited {
+            recount_cited(transaction, number)?;
+        }
     }
     let sql = "UPDATE conversations SET dirty = 0, forks = ?2 WHERE conversation = ?1";
     transaction

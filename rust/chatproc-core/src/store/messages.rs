@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::event::FileFacts;
 use crate::event::{Event, Kind, State, read_event};
-use crate::revision::{EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told};
+use crate::revision::{
+    Accepted, EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told,
+};
+use crate::store::bulk::{self, Bulk, Delivery};
 use crate::store::proof;
 
 /// What was united over several deliveries of a revision, kept where it differs from the newest line.
@@ -97,7 +100,7 @@ pub(super) fn state_number(state: State) -> i64 {
 }
 
 /// A revision as SQLite keeps it: the contract bounds it below 2^53.
-fn revision_number(revision: u64) -> i64 {
+pub(super) fn revision_number(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
@@ -106,6 +109,7 @@ pub struct Stored<'c> {
     conn: &'c Connection,
     messages: bool,
     refused_events: bool,
+    bulk: Option<&'c Bulk>,
 }
 
 impl<'c> Stored<'c> {
@@ -115,12 +119,36 @@ impl<'c> Stored<'c> {
             "SELECT EXISTS(SELECT 1 FROM messages), EXISTS(SELECT 1 FROM quarantine WHERE event IS NOT NULL)";
         let row = conn.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
         let (messages, refused_events) = row?;
-        Ok(Self { conn, messages, refused_events })
+        Ok(Self { conn, messages, refused_events, bulk: None })
+    }
+
+    /// The same of a store in the making.
+    #[must_use]
+    pub fn with(self, bulk: Option<&'c Bulk>) -> Self {
+        Self { bulk, ..self }
+    }
+}
+
+impl Stored<'_> {
+    fn read(&self, which: &str, value: impl rusqlite::ToSql) -> Result<Option<Message>> {
+        let sql = format!(
+            "SELECT m.*, l.raw, c.platform, c.account_id, c.id FROM messages m
+             JOIN lines l USING (message) JOIN conversations c USING (conversation) WHERE {which}"
+        );
+        let mut query = self.conn.prepare_cached(&sql)?;
+        let mut rows = query.query([value])?;
+        rows.next()?.map(message_of).transpose()
     }
 }
 
 impl Known for Stored<'_> {
     fn event(&self, key: &EventKey) -> Result<Option<[u8; 32]>> {
+        if let Some(bulk) = self.bulk
+            && let waiting = bulk.waiting(key)
+            && (waiting.is_some() || !bulk.may_hold(key))
+        {
+            return Ok(waiting);
+        }
         if !self.messages {
             return Ok(None);
         }
@@ -142,14 +170,14 @@ impl Known for Stored<'_> {
     }
 
     fn message(&self, key: &str) -> Result<Option<Message>> {
-        if !self.messages {
-            return Ok(None);
+        if let Some(bulk) = self.bulk {
+            let Some(row) = bulk.row(key) else { return Ok(None) };
+            let found = self.read("m.message = ?1", row)?;
+            if found.as_ref().is_some_and(|found| &*found.key == key) {
+                return Ok(found);
+            }
         }
-        let sql = "SELECT m.*, c.platform, c.account_id, c.id FROM messages m
-                   JOIN conversations c USING (conversation) WHERE m.key = ?1";
-        let mut query = self.conn.prepare_cached(sql)?;
-        let mut rows = query.query([key])?;
-        rows.next()?.map(message_of).transpose()
+        if self.messages { self.read("m.key = ?1", key) } else { Ok(None) }
     }
 
     fn lower(&self, number: i64, revision: u64) -> Result<Option<Remembered>> {
@@ -213,9 +241,14 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
 
 /// Writes a slice down and empties the intake but for its counts.
 ///
-/// `file` is the row of the batch file that the slice came from.
-pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Option<i64>) -> Result<()> {
-    let Slice { messages, mut accepted, refused, names } = intake.take();
+/// `file` is the row of the batch file that the slice came from, `bulk` what a store in the making holds.
+pub fn write_slice(
+    transaction: &Transaction<'_>,
+    intake: &mut Intake,
+    file: Option<i64>,
+    mut bulk: Option<&mut Bulk>,
+) -> Result<()> {
+    let Slice { messages, accepted, refused, names } = intake.take();
     let mut conversations = Conversations { transaction, numbers: HashMap::new() };
     conversations.name(&names)?;
     // New rows lie together by conversation and time, as planning and people read them.
@@ -228,11 +261,15 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
     let mut rows = vec![0; messages.list.len()];
     let mut dirty = HashSet::new();
     let mut added = 0;
-    let mut insert = transaction.prepare_cached(WRITE_MESSAGE)?;
+    let mut insert = transaction.prepare_cached(INSERT_MESSAGE)?;
+    let mut update = transaction.prepare_cached(UPDATE_MESSAGE)?;
+    let mut insert_line = transaction.prepare_cached("INSERT OR REPLACE INTO lines VALUES(?1, ?2)")?;
     for (conversation, _, _, at) in order {
         let touched = &messages.list[at];
         added += u64::from(touched.message.number.is_none());
-        let number = write_message(&mut insert, &touched.message, conversation)?;
+        let write = if touched.message.number.is_none() { &mut insert } else { &mut update };
+        let number = write_message(transaction, write, &touched.message, conversation)?;
+        insert_line.execute(params![number, touched.message.raw])?;
         for (revision, lower) in &touched.lower {
             write_lower(transaction, number, *revision, lower)?;
         }
@@ -243,14 +280,22 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
             dirty.insert(conversations.number(place)?);
         }
         rows[at] = number;
+        if let Some(bulk) = &mut bulk {
+            bulk.note(&touched.message.key, number);
+        }
     }
-    accepted.sort_unstable_by_key(|accepted| accepted.key);
-    let sql = "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
-    let mut insert = transaction.prepare_cached(sql)?;
-    for delivery in &accepted {
-        let line = i64::try_from(delivery.line).unwrap_or(i64::MAX);
-        let revision = revision_number(delivery.revision);
-        insert.execute(params![delivery.key, delivery.hash, rows[delivery.message], revision, file, line])?;
+    let (taken, delivered) = (accepted.len() as u64, !accepted.is_empty());
+    let deliveries = accepted.into_iter().map(|Accepted { key, hash, message, revision, line }| Delivery {
+        key,
+        hash,
+        message: rows[message],
+        revision,
+        file,
+        line,
+    });
+    match bulk {
+        Some(bulk) => bulk.take(transaction, deliveries)?,
+        None => bulk::write(transaction, deliveries.collect())?,
     }
     for refused in &refused {
         super::quarantine::hold(transaction, refused)?;
@@ -259,10 +304,10 @@ pub fn write_slice(transaction: &Transaction<'_>, intake: &mut Intake, file: Opt
         let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
         transaction.prepare_cached(sql)?.execute([conversation])?;
     }
-    if !accepted.is_empty() || !refused.is_empty() {
+    if delivered || !refused.is_empty() {
         super::delivered(transaction)?;
     }
-    super::count(transaction, "events", accepted.len() as u64)?;
+    super::count(transaction, "events", taken)?;
     super::count(transaction, "messages", added)
 }
 
@@ -314,20 +359,22 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
     Ok(conn.prepare_cached(sql)?.query_row(place, |row| row.get(0)).optional()?)
 }
 
-const WRITE_MESSAGE: &str = "\
-    INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced,
-      position, predecessor, cost, files, digest, content, collected_at, event_id, link, merged, raw,
-      proof)
-    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
-    ON CONFLICT(message) DO UPDATE SET conversation = excluded.conversation,
-      revision = excluded.revision, kind = excluded.kind, state = excluded.state,
-      sent_at = excluded.sent_at, sequenced = excluded.sequenced, position = excluded.position,
-      predecessor = excluded.predecessor, cost = excluded.cost, files = excluded.files,
-      digest = excluded.digest, content = excluded.content, collected_at = excluded.collected_at,
-      event_id = excluded.event_id, link = excluded.link, merged = excluded.merged,
-      raw = excluded.raw, proof = excluded.proof";
+const INSERT_MESSAGE: &str = "\
+    INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced, position,
+      predecessor, cost, files, digest, content, collected_at, event_id, link, merged, proof)
+    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+const UPDATE_MESSAGE: &str = "\
+    UPDATE messages SET key = ?2, conversation = ?3, revision = ?4, kind = ?5, state = ?6, sent_at = ?7,
+      sequenced = ?8, position = ?9, predecessor = ?10, cost = ?11, files = ?12, digest = ?13, content = ?14,
+      collected_at = ?15, event_id = ?16, link = ?17, merged = ?18, proof = ?19
+    WHERE message = ?1";
 
-fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i64) -> Result<i64> {
+fn write_message(
+    transaction: &Transaction<'_>,
+    write: &mut Statement<'_>,
+    message: &Message,
+    conversation: i64,
+) -> Result<i64> {
     let merged = if message.plain {
         None
     } else {
@@ -343,7 +390,7 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
     };
     let (position, predecessor) = link.map_or((None, None), |link| (link.index, link.predecessor.as_deref()));
     let proof = proof::message(&message.key, position, predecessor, origin.as_deref(), merged.as_deref());
-    let number = insert.insert(params![
+    write.execute(params![
         message.number,
         message.key,
         conversation,
@@ -362,10 +409,9 @@ fn write_message(insert: &mut Statement<'_>, message: &Message, conversation: i6
         message.told.event_id,
         origin,
         merged,
-        message.raw,
         proof,
     ])?;
-    Ok(message.number.unwrap_or(number))
+    Ok(message.number.unwrap_or_else(|| transaction.last_insert_rowid()))
 }
 
 fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower: &Remembered) -> Result<()> {
@@ -389,7 +435,8 @@ pub struct StoredLine {
 
 /// The line of a stored message by its row.
 pub fn line(conn: &Connection, message: i64) -> Result<StoredLine> {
-    let mut query = conn.prepare_cached("SELECT raw, merged FROM messages WHERE message = ?1")?;
+    let sql = "SELECT raw, merged FROM messages JOIN lines USING (message) WHERE message = ?1";
+    let mut query = conn.prepare_cached(sql)?;
     Ok(query.query_row([message], |row| Ok(StoredLine { raw: row.get(0)?, merged: row.get(1)? }))?)
 }
 

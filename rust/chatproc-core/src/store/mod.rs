@@ -4,6 +4,8 @@
 //! hold one across a model call.
 
 pub mod backup;
+mod build;
+mod bulk;
 pub mod commit;
 pub mod connections;
 pub mod explain;
@@ -40,6 +42,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0001-start", include_str!("schema.sql")),
     ("0002-connections", include_str!("migrations/0002-connections.sql")),
     ("0003-proofs", include_str!("migrations/0003-proofs.sql")),
+    ("0004-lines", include_str!("migrations/0004-lines.sql")),
 ];
 
 /// Statements that a connection keeps prepared: all there are.
@@ -55,6 +58,8 @@ const SMALL_CACHE: i64 = 8_192;
 
 /// Pages that the log takes before it is copied into the file: a round with few new messages copies nothing.
 const LOG_PAGES: i64 = 4_000;
+/// What SQLite calls its files beside a database.
+const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// How long a writer waits for another one's short transaction.
 const BUSY: Duration = Duration::from_secs(30);
@@ -76,6 +81,8 @@ pub struct Store {
     conn: Connection,
     path: PathBuf,
     stand: Option<reading::Stand>,
+    /// What a store that stands under another name has to remember.
+    build: Option<build::Build>,
 }
 
 impl Store {
@@ -109,15 +116,17 @@ impl Store {
         open().map_err(|error| error.at(path))
     }
 
-    /// Makes a store under another name and renames it: it is there whole or not at all, and no reader ever
-    /// meets a journal that only a writer may roll back.
+    /// Makes a store under another name and puts it into its place: it is there whole or not at all, and no
+    /// reader ever meets a journal that only a writer may roll back. Of several that make it one is first.
     fn create(path: &Path, now: i64, migrations: &[(&str, &str)]) -> Result<()> {
         let unfinished = beside(path, ".new");
+        let maker = build::Maker::of(path)?;
+        if !is_missing(path)? {
+            return Ok(());
+        }
         remove_if_there(&unfinished)?;
-        for suffix in ["-journal", "-wal", "-shm"] {
+        for suffix in BESIDE {
             remove_if_there(&beside(&unfinished, suffix))?;
-            // Of a store that someone took away; they would be played into the new one.
-            remove_if_there(&beside(path, suffix))?;
         }
         private(fs_err::OpenOptions::new().write(true).create_new(true)).open(&unfinished)?;
         let fill = || -> Result<()> {
@@ -131,8 +140,8 @@ impl Store {
         fill().map_err(|error| error.at(path))?;
         fs_err::File::open(&unfinished)?.sync_all()?;
         crate::failpoint::hit("migrate.made");
-        fs_err::rename(&unfinished, path)?;
-        crate::export::sync_folder(path.parent().unwrap_or(Path::new("")))
+        maker.put(&unfinished, path)?;
+        Ok(())
     }
 
     /// Connects to a file that is there. The file is never opened but by SQLite: closing any other descriptor
@@ -142,7 +151,7 @@ impl Store {
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(BUSY)?;
         steady(&conn)?;
-        Ok(Self { conn, path: path.to_owned(), stand: None })
+        Ok(Self { conn, path: path.to_owned(), stand: None, build: None })
     }
 
     /// Tells what opening for writing will have to do.
@@ -180,7 +189,7 @@ impl Store {
 
     fn connect_to_read(path: &Path) -> Result<Self> {
         let (conn, stand) = reading::connect(path)?;
-        Ok(Self { conn, path: path.to_owned(), stand })
+        Ok(Self { conn, path: path.to_owned(), stand, build: None })
     }
 
     /// Sees that what was read was one state of the store; to be asked by readers when they have read.
@@ -195,12 +204,12 @@ impl Store {
     pub fn empty() -> Result<Self> {
         let conn = Connection::open_in_memory()?;
         make_tables(&conn)?;
-        Ok(Self { conn, path: PathBuf::new(), stand: None })
+        Ok(Self { conn, path: PathBuf::new(), stand: None, build: None })
     }
 
-    /// Holds many pages from now on: much is read and written.
+    /// Holds many pages from now on: much is read and written. A build holds few: it hardly looks back.
     pub fn expect_much(&self) -> Result<()> {
-        self.cache(CACHE)
+        if self.build.is_some() { Ok(()) } else { self.cache(CACHE) }
     }
 
     /// Holds few pages from now on: many small transactions follow, or each page is read once.
@@ -239,7 +248,11 @@ impl Store {
             transaction.commit()?;
             Ok(value)
         };
-        run().map_err(|error| error.at(path))
+        let written = run().map_err(|error| error.at(path));
+        if let Some(build) = &mut self.build {
+            build.broken |= written.is_err();
+        }
+        written
     }
 
     fn version(&self) -> Result<i64> {
@@ -373,8 +386,13 @@ mod tests {
 
     /// As older and newer versions of the program know the store.
     const OLDER: &[(&str, &str)] = &[MIGRATIONS[0]];
-    const NEWER: &[(&str, &str)] =
-        &[MIGRATIONS[0], MIGRATIONS[1], MIGRATIONS[2], ("0004-more", "CREATE TABLE more(x INTEGER) STRICT;")];
+    const NEWER: &[(&str, &str)] = &[
+        MIGRATIONS[0],
+        MIGRATIONS[1],
+        MIGRATIONS[2],
+        MIGRATIONS[3],
+        ("0005-more", "CREATE TABLE more(x INTEGER) STRICT;"),
+    ];
 
     fn tables(store: &Store, name: &str) -> i64 {
         let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
@@ -390,7 +408,7 @@ mod tests {
         drop(old);
         assert_eq!(Store::look(&path).unwrap(), Found::Older);
         let store = Store::open(&path, 7).unwrap();
-        assert_eq!(store.version().unwrap(), 3);
+        assert_eq!(store.version().unwrap(), 4);
         assert_eq!(Store::look(&path).unwrap(), Found::Current);
         assert_eq!(tables(&store, "sync_runs"), 1);
         let backup = Store::connect_to_read(&folder.path().join("state.v1-7.bak")).unwrap();
@@ -402,7 +420,7 @@ mod tests {
         }
         assert!(matches!(
             Store::open_with(&path, 9, OLDER).unwrap_err(),
-            Error::StoreVersion { found: 3, known: 1, .. }
+            Error::StoreVersion { found: 4, known: 1, .. }
         ));
     }
 
@@ -438,7 +456,7 @@ mod tests {
         drop(Store::open_with(&path, 1, NEWER).unwrap());
         let before = fs_err::read(&path).unwrap();
         for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
-            assert!(matches!(error, Error::StoreVersion { found: 4, known: 3, .. }), "{error}");
+            assert!(matches!(error, Error::StoreVersion { found: 5, known: 4, .. }), "{error}");
         }
         assert_eq!(fs_err::read(&path).unwrap(), before);
     }

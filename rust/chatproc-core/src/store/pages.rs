@@ -57,7 +57,7 @@ pub fn page(store: &mut Store, run: &Run<'_>, page: &Page<'_>) -> Result<Taken> 
         connections::turn_to_day(transaction, run.name, page.day)?;
         let mut intake = take_in(transaction, run, page)?;
         let conversations = intake.names.len();
-        write_slice(transaction, &mut intake, None)?;
+        write_slice(transaction, &mut intake, None, None)?;
         let Counts { lines, accepted, repeats, quarantined } = intake.counts;
         connections::count(transaction, run, &intake.counts)?;
         let items_used = connections::advance(transaction, run, page.cursor, page.more, lines)?;

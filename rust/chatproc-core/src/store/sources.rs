@@ -62,9 +62,10 @@ struct KnownFile {
 
 /// The message of that key as a source without quotes.
 pub(super) fn citable(conn: &Connection, key: &str, zone: &Zone) -> Result<Option<Citable>> {
-    let sql = "SELECT m.message, m.conversation, m.key, m.state, m.sent_at, m.collected_at, m.merged, m.raw,
+    let sql = "SELECT m.message, m.conversation, m.key, m.state, m.sent_at, m.collected_at, m.merged, l.raw,
                  c.platform, c.account_id, c.id, c.name, c.type
-               FROM messages m JOIN conversations c USING(conversation) WHERE m.key = ?1";
+               FROM messages m JOIN lines l USING(message) JOIN conversations c USING(conversation)
+               WHERE m.key = ?1";
     let found = conn.prepare_cached(sql)?.query_row([key], |row| Ok(read(row, zone))).optional()?;
     found.transpose()
 }

@@ -69,14 +69,16 @@ impl World {
             "attachments": [{"id": "a1", "name": "模板.docx", "size": 20480.0, "path": "2026/模板.docx", "state": "present"}],
             "selection": {"rules": ["one"], "window": [1, 2]}, "source": {"local_id": 4412, "score": 0.1},
         });
-        let sql = "INSERT INTO messages(key, conversation, segment, revision, kind, state, sent_at, sequenced, cost,
-                     files, digest, content, collected_at, event_id, raw)
-                   VALUES (?1, ?2, NULL, 0, 0, 0, ?3, 0, 10, 1, ?6, x'00', ?4, ?1, ?5)";
+        let sql = "INSERT INTO messages(key, conversation, revision, kind, state, sent_at, sequenced, cost,
+                     files, digest, content, collected_at, event_id)
+                   VALUES (?1, ?2, 0, 0, 0, ?3, 0, 10, 1, ?5, x'00', ?4, ?1)";
         let sent_at = SENT + count * 1000;
         let line = serde_json::to_vec(&line).unwrap();
         let content = digest(&format!("{key} {text}"));
-        self.conn.execute(sql, params![key, conversation, sent_at, sent_at + 60_000, line, content]).unwrap();
-        self.conn.last_insert_rowid()
+        self.conn.execute(sql, params![key, conversation, sent_at, sent_at + 60_000, content]).unwrap();
+        let message = self.conn.last_insert_rowid();
+        self.conn.execute("INSERT INTO lines VALUES(?1, ?2)", params![message, line]).unwrap();
+        message
     }
 
     /// Makes the messages of those keys a pending segment of what they say now.
@@ -103,7 +105,7 @@ impl World {
         let content_fp = content_fp("proven", sent.map(|row| (&row.2, row.3)));
         self.conn
             .execute(
-                "DELETE FROM segments WHERE segment IN (SELECT segment FROM messages WHERE key IN (SELECT value FROM json_each(?1)))",
+                "DELETE FROM segments WHERE segment IN (SELECT segment FROM members JOIN messages USING (message) WHERE key IN (SELECT value FROM json_each(?1)))",
                 [&key_list],
             )
             .unwrap();
@@ -118,7 +120,7 @@ impl World {
         let segment = self.conn.last_insert_rowid();
         self.conn
             .execute(
-                &format!("UPDATE messages SET segment = ?2 WHERE message IN (SELECT message {found})"),
+                &format!("INSERT OR REPLACE INTO members SELECT message, ?2 {found}"),
                 params![key_list, segment],
             )
             .unwrap();
@@ -178,13 +180,19 @@ impl World {
 
     /// Replaces a message's text, as an edit does.
     pub fn edit(&self, key: &str, text: &str) {
-        let raw: Vec<u8> =
-            self.conn.query_row("SELECT raw FROM messages WHERE key = ?1", [key], |row| row.get(0)).unwrap();
+        let raw: Vec<u8> = self
+            .conn
+            .query_row("SELECT raw FROM messages JOIN lines USING (message) WHERE key = ?1", [key], |row| {
+                row.get(0)
+            })
+            .unwrap();
         let mut line: Value = serde_json::from_slice(&raw).unwrap();
         line["text"] = text.into();
         let raw = serde_json::to_vec(&line).unwrap();
-        let sql = "UPDATE messages SET raw = ?2, state = 1, digest = ?3 WHERE key = ?1";
-        self.conn.execute(sql, params![key, raw, digest(&format!("{key} {text}"))]).unwrap();
+        let sql = "UPDATE lines SET raw = ?2 WHERE message = (SELECT message FROM messages WHERE key = ?1)";
+        self.conn.execute(sql, params![key, raw]).unwrap();
+        let sql = "UPDATE messages SET state = 1, digest = ?2 WHERE key = ?1";
+        self.conn.execute(sql, params![key, digest(&format!("{key} {text}"))]).unwrap();
     }
 
     pub fn task(&self, task_id: &str) -> TaskRow {

@@ -184,7 +184,8 @@ fn nothing_is_unfound_in(tables: &[&str]) {
     assert!(unfound.is_empty(), "{unfound:#?}");
 }
 
-const MESSAGES: [&str; 5] = ["messages", "revisions", "conversations", "segments", "coverage"];
+const MESSAGES: [&str; 7] =
+    ["messages", "lines", "revisions", "conversations", "segments", "members", "coverage"];
 const COMMITS: [&str; 5] = ["commits", "ledger", "receipts", "submissions", "events"];
 const TASKS: [&str; 6] = ["tasks", "task_sources", "task_conversations", "outbox", "exports", "requests"];
 

@@ -13,8 +13,8 @@ use crate::store::{meta, proof};
 
 /// Every message's columns against its line, and its line against its delivery.
 pub(super) fn messages(conn: &Connection, findings: &mut Findings<'_>) -> Result<()> {
-    let sql = "SELECT m.*, c.platform, c.account_id, c.id FROM messages m
-               LEFT JOIN conversations c USING (conversation)";
+    let sql = "SELECT m.*, l.raw, c.platform, c.account_id, c.id FROM messages m
+               LEFT JOIN lines l USING (message) LEFT JOIN conversations c USING (conversation)";
     let mut query = conn.prepare(sql)?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
@@ -171,7 +171,8 @@ fn conversation(conn: &Connection, row: &Row<'_>) -> Result<Vec<String>> {
         found.push("was named by a delivery that never came".to_owned());
         return Ok(found);
     };
-    let mut query = conn.prepare_cached("SELECT raw FROM messages WHERE message = ?1 AND event_id = ?2")?;
+    let sql = "SELECT raw FROM messages JOIN lines USING (message) WHERE message = ?1 AND event_id = ?2";
+    let mut query = conn.prepare_cached(sql)?;
     let raw: Option<Vec<u8>> = query.query_row(params![message, named_by], |row| row.get(0)).optional()?;
     let Some(raw) = raw else { return Ok(found) };
     let event = stored_event(&raw)?;

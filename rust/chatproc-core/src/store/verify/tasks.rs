@@ -168,11 +168,12 @@ fn places(conn: &Connection, task: i64, record: &Record, history: &History) -> R
 /// A source against its message, where the message was last read no later than the task was submitted:
 /// one that changed since waits to be read again. And its quotes, which stand in it word for word.
 fn source_of(conn: &Connection, task: i64, source: &Source, record: &Record) -> Result<Vec<String>> {
-    let sql = "SELECT m.raw, m.state, EXISTS(
+    let sql = "SELECT raw, m.state, EXISTS(
                  SELECT 1 FROM segments g JOIN ledger l USING (content_fp) JOIN tasks t ON t.task = ?2
-                 WHERE g.segment = m.segment AND g.conversation = m.conversation AND c.dirty = 0
+                 WHERE g.segment = s.segment AND g.conversation = m.conversation AND c.dirty = 0
                    AND l.\"commit\" <= t.last_commit)
-               FROM messages m JOIN conversations c USING (conversation) WHERE m.key = ?1";
+               FROM messages m JOIN lines USING (message) JOIN conversations c USING (conversation)
+               LEFT JOIN members s USING (message) WHERE m.key = ?1";
     let mut query = conn.prepare_cached(sql)?;
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?, row.get(2)?));
     let stored: Option<(Vec<u8>, i64, bool)> =
