@@ -100,6 +100,7 @@ import chatproc.agent.session, chatproc.attachments, chatproc.config, chatproc.c
 import chatproc.pipeline, chatproc.rules
 from chatproc.agent import client, prompt
 from chatproc.cli.main import run
+from tests.breaking.faults import arm
 
 gc.freeze()  # what is there is not copied page by page when a child collects
 for line in sys.stdin:
@@ -123,6 +124,8 @@ if call["file_limit"] is not None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (call["file_limit"], resource.RLIM_INFINITY))
 if call["stopped"]:
     os.kill(os.getpid(), signal.SIGSTOP)
+if call["fault"] is not None:
+    arm(call["fault"])
 code = run(call["arguments"])
 sys.stdout.flush()
 sys.stderr.flush()
@@ -227,9 +230,9 @@ class Running:
 
 
 @functools.cache
-def warm(package: Path | None = None) -> Warm:
+def warm(package: Path | None = None, preload: Path | None = None) -> Warm:
     """The process that forks commands of the installed package, or of a copy of it in a folder."""
-    return Warm(package)
+    return Warm(package, environment={} if preload is None else {"LD_PRELOAD": str(preload)})
 
 
 # ── the project ──────────────────────────────────────────────────────────────────────────────────────
@@ -245,6 +248,8 @@ class Project:
         self.state = root / "state" / "state.db"
         self.rules = root / "processing-rules" / "default.md"
         self.package = package
+        self.preload: Path | None = None
+        """A library that its processes load before all others."""
         self.paths: tuple[Path, ...] = ()
         """Folders of further packages, for its processes."""
         self.environment: dict[str, str] = {}
@@ -285,13 +290,20 @@ class Project:
         file.write_text(lines(*events), encoding="utf-8")
         return file
 
-    def start(self, *arguments: str, file_limit: int | None = None, stopped: bool = False) -> Running:
+    def start(
+        self,
+        *arguments: str,
+        file_limit: int | None = None,
+        stopped: bool = False,
+        fault: list[str | int] | None = None,
+    ) -> Running:
         """Start a command; no other may be at work but cold ones.
 
         Args:
             arguments: The command and its own.
             file_limit: Bytes beyond which no file can be written (`EFBIG`, as a quota would).
             stopped: It stops before it begins, until it is sent `SIGCONT`.
+            fault: What befalls its calls to the system (`tests.breaking.faults`), where `preload` is set.
         """
         call = {
             "cwd": str(self.root),
@@ -301,9 +313,10 @@ class Project:
             "err": str(self.streams / "err"),
             "file_limit": file_limit,
             "stopped": stopped,
+            "fault": fault,
             "arguments": arguments,
         }
-        return warm(self.package).start(call)
+        return warm(self.package, self.preload).start(call)
 
     def cold(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a command from nothing, in a process group of its own."""

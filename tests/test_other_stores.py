@@ -1,4 +1,4 @@
-"""Stores that are not just where and as this program left them: on a read-only disk, of another version, moved."""
+"""Stores that are not where and as this program left them: on a read-only disk, someone else's, moved."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def shown(project: Project) -> list[str]:
 
 def test_a_store_at_rest_is_read_from_a_read_only_disk(worked: Project) -> None:
     wanted = shown(worked)
-    assert not beside(worked, "-wal").exists()
+    for suffix in ("-wal", "-shm"):  # what readers leave; as it is just after a round
+        beside(worked, suffix).unlink(missing_ok=True)
     with read_only(worked.root):
         assert shown(worked) == wanted
         assert not beside(worked, "-wal").exists()
@@ -160,18 +161,14 @@ def test_another_user_reads_what_is_theirs_to_read_and_is_told_else(worked: Proj
 
 def test_a_project_that_is_copied_whole_goes_on_where_it_is(worked: Project, tmp_path: Path) -> None:
     killed_in_a_round(worked)
-    copied = Project(tmp_path / "elsewhere")
-    shutil.rmtree(copied.root)
-    shutil.copytree(worked.root, copied.root)
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(worked.root, elsewhere)
     with ModelServer(one_task_each) as server:
+        worked.configure(agent={"base_url": server.base_url})
+        copied = Project(elsewhere, server.base_url)
+        copied.configure(agent={"batching": "single_conversation"})
         for project in (worked, copied):
-            text = (project.root / "config" / "processor.toml").read_text()
-            start = text.index("base_url")
-            end = text.index("\n", start)
-            (project.root / "config" / "processor.toml").write_text(
-                f'{text[:start]}base_url = "{server.base_url}"{text[end:]}'
-            )
-            project.once()
+            assert project.start("once").wait().code in {0, 3}
             assert project.document("verify")["ok"]
     assert {task["task_id"] for task in copied.tasks()} == {task["task_id"] for task in worked.tasks()}
     assert len(copied.tasks()) == 2

@@ -33,7 +33,8 @@ def _live(call: dict[str, Any]) -> None:
         os.environ.update(call["environment"])
         if call["fault"] is not None:
             arm(call["fault"])
-        Life(Path(call["root"])).day(call["day"])
+        notes = Path(call["notes"]) if "notes" in call else None
+        Life(Path(call["root"]), notes).day(call["day"])
         code = 0
     except BaseException:  # noqa: BLE001 - a fork must end here, whatever happens
         Path(call["err"]).write_text(traceback.format_exc(), encoding="utf-8")

@@ -139,7 +139,11 @@ class Stage:
         life, now = self.life, NOW + day * DAY
         found = self._unsound("after the cut", life.state)
         published = life.published()
-        committed = set(life.asked_for()[begun:]) - life.waiting(now)
+        waiting = life.waiting(now)
+        gone = set(life.committed()) & waiting
+        report.lost += len(gone)
+        found += [f"a committed answer is gone: {segments}" for segments in gone]
+        committed = set(life.asked_for()[begun:]) - waiting
         asked = len(life.asked_for())
         code = self.run(day)
         if code:

@@ -37,12 +37,14 @@ _PLACE = ("played", "source")
 class Life:
     """A project folder with `in/`, `state/`, `out/`, `pages/` of a connection, and copies in `kept/`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, notes: Path | None = None) -> None:
         self.root = root
         self.state = root / "state" / "state.db"
         self.output = root / "out"
-        self.asked = root / "asked"
-        """A line for each segment that the model was asked about."""
+        self.asked = (notes or root) / "asked"
+        """A line for each stretch of talk that the model was asked about."""
+        self.answered = (notes or root) / "answered"
+        """A line for each whose answer was committed, written after that."""
 
     def input(self, now: int) -> Json:
         return {
@@ -86,8 +88,8 @@ class Life:
         batch = store.document([group])
         document = json.loads(batch["document"])
         (conversation,) = document["conversations"]
-        with self.asked.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(conversation["segments"]) + "\n")
+        segments = json.dumps(conversation["segments"])
+        _append(self.asked, segments)
         tasks = [
             {**_task(message["text"]), "sources": [message["key"]]}
             for message in batch["messages"].values()
@@ -95,6 +97,7 @@ class Life:
         ]
         reason = None if tasks else "chatter"
         store.commit(group, {"tasks": tasks, "no_task_reason": reason}, {"output_tokens": 1}, {}, now)
+        _append(self.answered, segments)
 
     def clicks(self, number: int, now: int) -> None:
         """What the user says of the tasks, each click with its own request id."""
@@ -169,7 +172,10 @@ class Life:
         }
 
     def asked_for(self) -> list[str]:
-        return self.asked.read_text(encoding="utf-8").splitlines() if self.asked.exists() else []
+        return _lines(self.asked)
+
+    def committed(self) -> list[str]:
+        return _lines(self.answered)
 
 
 class _Round:
@@ -183,6 +189,15 @@ class _Round:
 
     def __exit__(self, *_: object) -> None:
         self._store.close()
+
+
+def _append(file: Path, line: str) -> None:
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(f"{line}\n")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
 
 def _task(title: str) -> Json:

@@ -143,7 +143,7 @@ pub(crate) fn create_folder(folder: &Path) -> Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
         .create(folder)
-        .map_err(|error| std::io::Error::new(error.kind(), format!("{error}: {}", folder.display())))?;
+        .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
     sync_folder(&parent)
 }
 

@@ -27,6 +27,7 @@ pub fn hit(name: &str) {
 /// Whether the environment switches a protection off (`CHATPROC_WITHOUT=NAME`), so that a test can prove that
 /// it would notice.
 #[cfg(feature = "failpoints")]
+#[must_use]
 pub fn without(name: &str) -> bool {
     std::env::var("CHATPROC_WITHOUT").is_ok_and(|wanted| wanted == name)
 }
@@ -67,6 +68,7 @@ mod between {
 /// Never: protections cannot be switched off without the feature.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
+#[must_use]
 pub fn without(_name: &str) -> bool {
     false
 }

@@ -61,14 +61,17 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
 
 /// An operating system's error stays one, with its number where there is one.
 fn os_error(py: Python<'_>, error: &std::io::Error) -> PyResult<PyErr> {
-    let number = std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .unwrap_or(error)
-        .raw_os_error();
+    let text = error.to_string();
+    let number = error.raw_os_error().or_else(|| number_in(&text));
     let arguments = match number {
-        Some(number) => (number, error.to_string()).into_bound_py_any(py)?,
-        None => (error.to_string(),).into_bound_py_any(py)?,
+        Some(number) => (number, text).into_bound_py_any(py)?,
+        None => (text,).into_bound_py_any(py)?,
     };
     let arguments = arguments.cast_into::<pyo3::types::PyTuple>()?;
     Ok(PyErr::from_value(py.get_type::<PyOSError>().call1(arguments)?))
+}
+
+/// The number at the end of an error that was wrapped to name its path: the wrapping keeps only the words.
+fn number_in(text: &str) -> Option<i32> {
+    text.trim_end().strip_suffix(')')?.rsplit_once("(os error ")?.1.parse().ok()
 }

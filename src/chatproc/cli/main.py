@@ -40,6 +40,8 @@ _REMEDIES = {
     errno.EROFS: "the disk is mounted read-only: see how it is mounted",
     errno.EACCES: "see who owns the file and its folder, and whether you may write there",
     errno.EPERM: "see who owns the file and its folder, and whether you may write there",
+    errno.ENOTDIR: "a file stands where a folder is wanted: move it away",
+    errno.EEXIST: "a file stands where a folder is wanted: move it away",
     errno.EIO: "the disk refuses: see the system's log whether it is failing; what was committed is safe",
     errno.EMFILE: "too many files are open in this process: raise the limit (`ulimit -n`)",
 }
