@@ -12,7 +12,7 @@ import pytest
 
 from chatproc.importers import import_chats
 from chatproc.importers.mail import attachment_store
-from chatproc.importers.whole import clear_abandoned, whole_file
+from chatproc.whole import clear_abandoned, whole_file
 from tests.project import PATIENCE, Project
 from tests.test_import_session import write_chat
 

@@ -53,8 +53,7 @@ CASES = [
     # the store: nothing of the transaction stays, exit 1
     *(Case("first once", NEW, WRITES, error, 1, named="state") for error in ("ENOSPC", "EIO", "EROFS")),
     *(Case("first once", NEW, ("fsync",), error, 1, named="state") for error in DISK),
-    *(Case("first once", NEW, ("rename",), error, 1, named="state") for error in ("EIO", "ENOSPC")),
-    Case("first once", STATE, ("rename",), "EACCES", 1, named="state"),
+    *(Case("first once", STATE, ("rename",), error, 1) for error in ("EIO", "ENOSPC", "EACCES")),
     Case("first once", "state", ("mkdir",), "ENOSPC", 1),
     Case("first once", "state", ("mkdir",), "EROFS", 1),
     *(Case("once", WAL, WRITES, error, 1, place, named=STATE) for error in DISK for place in (1, 9)),

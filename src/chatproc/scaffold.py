@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from chatproc.config import project_root
+from chatproc.whole import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,9 +73,12 @@ def _template(name: str) -> str:
 
 def _write_new(file: Path, text: str) -> bool:
     file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists():
+        return False
     try:
-        with file.open("x", encoding="utf-8", newline="\n") as opened:
-            opened.write(text)
+        # Half a configuration would be kept for ever.
+        with whole_file(file, new=True) as opened:
+            opened.write(text.encode())
     except FileExistsError:
         return False
     return True

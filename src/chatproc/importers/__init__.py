@@ -30,7 +30,7 @@ from chatproc.importers.telegram import TELEGRAM
 from chatproc.importers.wechat import CHATLOG, WEFLOW
 from chatproc.importers.wechat_csv import MEMOTRACE
 from chatproc.importers.whatsapp import WHATSAPP
-from chatproc.importers.whole import clear_abandoned
+from chatproc.whole import clear_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

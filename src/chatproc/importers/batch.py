@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 from typing import TYPE_CHECKING
 
 from chatproc.importers.base import sha256_of
 from chatproc.importers.events import event_document
-from chatproc.importers.whole import whole_file
+from chatproc.whole import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 # Milliseconds: what begins here has a year of five digits in some zone, and the core refuses it.
 END_OF_TIME = 253_402_207_200_000
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Path:
@@ -32,17 +30,12 @@ def write_batch(form: Format, source: Source, reading: Reading, out: Path) -> Pa
     reading.begin(source)
     path = out / f"{form.name}-{_source_digest(source, reading)[:12]}.jsonl"
     out.mkdir(parents=True, exist_ok=True)
-    try:
-        with whole_file(path) as file:
-            file.writelines(
-                _event_line(message, form, reading)
-                for message in form.read(source, reading)
-                if _has_time(message, reading)
-            )
-    except OSError as error:
-        if error.errno in _FULL:
-            raise OSError(error.errno, error.strerror, str(out)) from error
-        raise
+    with whole_file(path) as file:
+        file.writelines(
+            _event_line(message, form, reading)
+            for message in form.read(source, reading)
+            if _has_time(message, reading)
+        )
     reading.files.append(str(path))
     return path
 

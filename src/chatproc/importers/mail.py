@@ -22,7 +22,7 @@ from chatproc.importers.base import Conversation, Message
 from chatproc.importers.calendars import calendar_text
 from chatproc.importers.mail_lists import is_list_copy, split_at_rule, split_footer, without_mark
 from chatproc.importers.mime import header_text, read_mail
-from chatproc.importers.whole import clear_abandoned, whole_file
+from chatproc.whole import clear_abandoned, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,9 @@ a dead program's. It must never touch a file that is being written, or one of an
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import io
 import os
 import re
 import tempfile
@@ -19,29 +21,75 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from _typeshed import ReadableBuffer
+
 _PREFIX = ".chatproc-"
 _SUFFIX = ".tmp"
 _NAME = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX))
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
     """A file to write to, which takes its place at the end; after an error there is none.
 
     It is readable by its owner alone, and lasts through a power cut.
+
+    Args:
+        path: Its place.
+        new: Never replace a file that is there: a `FileExistsError` at the end.
     """
     descriptor, temporary = _held(path.parent)
     try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+        with io.BufferedWriter(_Named(descriptor, path)) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            with _naming(path):
+                os.fsync(file.fileno())
             # Before it is closed: the lock ends with that.
-            temporary.replace(path)
+            if new:
+                _link(temporary, path)
+            else:
+                temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+class _Named(io.FileIO):
+    """An open file whose errors name its place; the system's do not."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "wb")
+        self._path = path
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        with _naming(self._path):
+            return super().write(content)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give the file its name unless there is one of that name."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links; between this look and the renaming is the only gap.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.replace(path)
+    else:
+        temporary.unlink()
 
 
 def clear_abandoned(folder: Path) -> None:
