@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from chatproc.cli import render
 from chatproc.cli.progress import ProgressDisplay
 from chatproc.importers import ImportReport
+from chatproc.plaintext import one_line, plain
 
 # Mostly what an attack is made of, so that sequences really form.
 HOSTILE = st.text(
@@ -44,13 +45,13 @@ def obeyed(character: str) -> bool:
 
 @given(HOSTILE)
 def test_nothing_that_a_terminal_obeys_comes_through(text: str) -> None:
-    assert not [character for character in render.plain(text) if obeyed(character)]
-    assert render.plain(render.plain(text)) == render.plain(text)
+    assert not [character for character in plain(text) if obeyed(character)]
+    assert plain(plain(text)) == plain(text)
 
 
 @given(HOSTILE)
 def test_one_line_is_one_line(text: str) -> None:
-    line = render.one_line(text)
+    line = one_line(text)
     assert line.splitlines() in ([], [line])
     assert "\t" not in line
 
@@ -58,7 +59,7 @@ def test_one_line_is_one_line(text: str) -> None:
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=100))
 def test_ordinary_text_comes_through_whole(text: str) -> None:
     kept = [character for character in text if character not in "\u115f\u1160\u3164\uffa0"]
-    assert render.plain(text) == "".join(kept)
+    assert plain(text) == "".join(kept)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_ordinary_text_comes_through_whole(text: str) -> None:
     ],
 )
 def test_known_tricks_and_honest_text(text: str, shown: str) -> None:
-    assert render.plain(text) == shown
+    assert plain(text) == shown
 
 
 @given(st.dictionaries(HOSTILE, HOSTILE, max_size=3))
@@ -93,7 +94,7 @@ def test_a_json_document_keeps_every_character_and_shows_none_that_is_obeyed(
 
 def test_long_runs_of_sequence_starts_are_stripped_in_linear_time() -> None:
     for start in ("\x1b]", "\x9d", "\x1b[", "\x9b0", "\x1b"):
-        assert len(render.plain(start * 200_000)) <= 200_000
+        assert len(plain(start * 200_000)) <= 200_000
 
 
 TASK: dict[str, Any] = {

@@ -22,6 +22,7 @@ import click
 
 from chatproc.cli import render
 from chatproc.errors import ChatprocError
+from chatproc.plaintext import escaped_json, one_line, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,16 +93,16 @@ class Voice:
         """Say what went wrong, where and what mends it; the exit code."""
         told = error if isinstance(error, ChatprocError) else _unforeseen(error)
         if self.verbose > 1:
-            sys.stderr.write(render.plain("".join(traceback.format_exception(error))))
+            sys.stderr.write(plain("".join(traceback.format_exception(error))))
         if self.log_format == "json":
             lines = {"what": told.what, "where": told.where, "hint": told.hint, "exit_code": told.exit_code}
             sys.stderr.write(render.json_text({"level": "error", "error": lines}) + "\n")
             return told.exit_code
-        sys.stderr.write(f"error: {render.one_line(told.what)}\n")
+        sys.stderr.write(f"error: {one_line(told.what)}\n")
         if told.where:
-            sys.stderr.write(f"   at: {render.one_line(told.where)}\n")
+            sys.stderr.write(f"   at: {one_line(told.where)}\n")
         if told.hint:
-            sys.stderr.write(f" hint: {render.one_line(told.hint)}\n")
+            sys.stderr.write(f" hint: {one_line(told.hint)}\n")
         return told.exit_code
 
     def open_log(self) -> None:
@@ -118,7 +119,7 @@ class Voice:
         if self.log_format == "json":
             line = render.json_text({"level": level, "text": text})
         else:
-            line = render.one_line(text if level == "info" else f"{level}: {text}")
+            line = one_line(text if level == "info" else f"{level}: {text}")
         try:
             sys.stderr.write(f"{line}\n")
         except BrokenPipeError:
@@ -329,7 +330,7 @@ def _preview(voice: Voice, *, limit: int, group: str | None, full: bool) -> None
         found = pipeline.preview(voice.config(), limit=limit, group=group, full=full, progress=progress)
     if full and not voice.as_json:
         # Byte for byte, but for a terminal, which could obey what stands in a message.
-        shown = render.escaped_json if sys.stdout.isatty() else str
+        shown = escaped_json if sys.stdout.isatty() else str
         sys.stdout.writelines(f"{shown(document)}\n" for document in found.documents)
         return
     voice.show(found.to_dict(), render.preview_blocks)
@@ -733,7 +734,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage(error: click.UsageError) -> int:
-    sys.stderr.write(f"error: {render.one_line(error.format_message())}\n")
+    sys.stderr.write(f"error: {one_line(error.format_message())}\n")
     path = error.ctx.command_path if error.ctx else "chatproc"
     sys.stderr.write(f" hint: {path} --help\n")
     return _USAGE
