@@ -1,4 +1,4 @@
-r"""Hostile text made fit to be shown: without control and escape sequences, turned lines or unseen characters.
+r"""Hostile text made fit to be shown: without control sequences, turned lines or unseen characters.
 
 Pure. Whatever shows text of messages, names, files or a model takes it through here first.
 """

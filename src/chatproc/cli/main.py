@@ -584,6 +584,35 @@ def _priority(voice: Voice, task_id: str, priority: str, **arguments: Any) -> No
     voice.show(event.to_dict(), render.event_blocks)
 
 
+@_command(
+    "console",
+    example="chatproc console --no-browser",
+    options=(
+        click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True,
+                     help="On 127.0.0.1; 0 takes one that is free."),
+        click.option("--no-browser", is_flag=True, help="Only show the address."),
+    ),
+)  # fmt: skip
+def _console(voice: Voice, *, port: int, no_browser: bool) -> None:
+    """Look at everything and decide on it on a local web page, until Ctrl-C.
+
+    The address works once and only on this machine.
+    """
+    from chatproc.console.server import serve
+
+    def opened(address: str) -> None:
+        voice.show({"address": address}, render.answer_blocks)
+        sys.stdout.flush()
+        voice.say("open this address once; Ctrl-C ends the console")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    voice.config()
+    serve(Path(os.path.abspath(voice.config_file)), port, opened)  # noqa: PTH100 - a link keeps its folder
+
+
 # ── input ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self
 
-from chatproc.cli.render import one_line
+from chatproc.plaintext import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
