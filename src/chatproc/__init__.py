@@ -20,6 +20,7 @@ from chatproc.errors import (
     ConfigError,
     CredentialError,
     EvidenceError,
+    FileChangedError,
     ModelError,
     StateLockedError,
     StoreVersionError,
@@ -29,6 +30,9 @@ from chatproc.errors import (
 if TYPE_CHECKING:
     from chatproc.config import Config, load_config
     from chatproc.core import plan_events, resolve_time
+    from chatproc.edits import EditedFile, read_config_text, read_rules_text, save_config, save_rules
+    from chatproc.evidence import EvidencePage, read_evidence
+    from chatproc.excerpt import Excerpt, read_excerpts
     from chatproc.loop.running import run_loop
     from chatproc.pipeline import (
         arun_round,
@@ -83,6 +87,9 @@ __version__: str = _core.__version__
 _HOMES = {
     "chatproc.config": ("Config", "load_config"),
     "chatproc.core": ("plan_events", "resolve_time"),
+    "chatproc.edits": ("EditedFile", "read_config_text", "read_rules_text", "save_config", "save_rules"),
+    "chatproc.evidence": ("EvidencePage", "read_evidence"),
+    "chatproc.excerpt": ("Excerpt", "read_excerpts"),
     "chatproc.pipeline": (
         "arun_round",
         "backup",
@@ -141,8 +148,12 @@ __all__ = [
     "ConfigError",
     "ConnectionStates",
     "CredentialError",
+    "EditedFile",
     "EvidenceError",
+    "EvidencePage",
+    "Excerpt",
     "ExportReport",
+    "FileChangedError",
     "LoopReport",
     "ModelError",
     "Plan",
@@ -179,10 +190,16 @@ __all__ = [
     "preview",
     "quarantine",
     "quarantined_line",
+    "read_config_text",
+    "read_evidence",
+    "read_excerpts",
+    "read_rules_text",
     "resolve_time",
     "retry_quarantined",
     "run_loop",
     "run_round",
+    "save_config",
+    "save_rules",
     "start_loop",
     "status",
     "sync_connections",

@@ -625,8 +625,25 @@ def load_config(path: str | os.PathLike[str] = DEFAULT_CONFIG) -> Config:
         10
     """
     file = Path(os.path.abspath(path))  # noqa: PTH100 - a linked file keeps the folder it is named in
+    return config_of(file, _read(file))
+
+
+def config_of(file: Path, content: bytes) -> Config:
+    """The configuration that a file has, or would have.
+
+    Args:
+        file: Absolute; relative paths in it count from its project root.
+        content: Its bytes.
+
+    Raises:
+        ConfigError: It is no TOML, has an unknown key or a bad value.
+
+    Example:
+        >>> config_of(Path("/p/config/processor.toml"), b"").storage.output
+        PosixPath('/p/data/todos')
+    """
     root = project_root(file)
-    tables = _read_tables(file)
+    tables = _tables_of(file, content)
     missing: dict[str, object] = {name: {} for name in _Document.model_fields}
     missing["connections"] = []
     try:
@@ -649,14 +666,19 @@ def project_root(file: Path) -> Path:
     return file.parent.parent if file.parent.name == "config" else file.parent
 
 
-def _read_tables(file: Path) -> dict[str, object]:
+def _read(file: Path) -> bytes:
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        return file.read_bytes()
     except FileNotFoundError:
         hint = "`chatproc init` writes one; --config names another"
         raise MissingFileError("there is no configuration", where=str(file), hint=hint) from None
     except OSError as error:
         raise ConfigError(f"the configuration cannot be read: {error.strerror}", where=str(file)) from error
+
+
+def _tables_of(file: Path, content: bytes) -> dict[str, object]:
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ConfigError(

@@ -53,6 +53,10 @@ class ConfigError(ChatprocError):
     exit_code = 2
 
 
+class FileChangedError(ConfigError):
+    """A file that is to be saved is not any more what it was when its edit began; it is left untouched."""
+
+
 class MissingFileError(ConfigError, FileNotFoundError):
     """The configuration or the rules file is not there: a `FileNotFoundError` that knows its remedy."""
 

@@ -472,6 +472,7 @@ def preview(
     limit: int = 5,
     group: str | None = None,
     full: bool = False,
+    rules: str | None = None,
     progress: Watch = None,
 ) -> Preview:
     """Show what the next round would send: reads new input in memory, writes nothing, asks no one.
@@ -481,10 +482,11 @@ def preview(
         limit: How many groups to show, in the order in which rounds take them.
         group: Only the group with this id.
         full: Give the exact request documents too.
+        rules: What the rules file is imagined to say; `None`: what it says.
         progress: Told how far the reading is.
 
     Raises:
-        ConfigError: The rules are missing.
+        ConfigError: The rules are missing, or cannot be rules.
         ChatprocError: No pending group has that id.
 
     Example:
@@ -492,19 +494,20 @@ def preview(
         1893
     """
     from chatproc.agent.prompt import system_text
-    from chatproc.rules import read_rules
+    from chatproc.rules import read_rules, rules_of
 
-    rules = read_rules(config.rules.file)
+    file = config.rules.file
+    used = read_rules(file) if rules is None else rules_of(file, rules.encode())
     found = _core.preview(
         config.storage.state,
         _input(config),
         _options(config),
-        _settings(config, rules),
+        _settings(config, used),
         limit,
         group,
         _bytes_read(progress),
     )
-    system = _estimated_tokens(system_text(rules.text, config.agent.tools))
+    system = _estimated_tokens(system_text(used.text, config.agent.tools))
     tokens = sum(_estimated_tokens(document) + system for document in found["documents"])
     for view in found["groups"]:
         view["estimated_tokens"] = round(tokens * view["chars"] / found["document_chars"])

@@ -51,6 +51,23 @@ def read_rules(file: Path) -> Rules:
         raise MissingFileError("there are no rules", where=str(file), hint=hint) from None
     except OSError as error:
         raise ConfigError(f"the rules cannot be read: {error.strerror}", where=str(file)) from error
+    return rules_of(file, content)
+
+
+def rules_of(file: Path, content: bytes) -> Rules:
+    """The rules that a file has, or would have.
+
+    Args:
+        file: `config.rules.file`.
+        content: Its bytes; of no account beyond the largest size.
+
+    Raises:
+        ConfigError: It is empty, too large or not UTF-8.
+
+    Example:
+        >>> rules_of(Path("rules.md"), b"P0: today").text
+        'P0: today'
+    """
     if len(content) > LARGEST_RULES:
         raise ConfigError(f"the rules are longer than {LARGEST_RULES} bytes", where=str(file))
     try:
