@@ -1,4 +1,4 @@
-"""Edits of the two files that a person owns, rules and configuration: checked, then saved whole with a backup.
+"""Edits of the two files that a person owns, rules and configuration: checked, saved whole with a backup.
 
 Nothing is saved that could not be used, nor over a file that has changed meanwhile. What in a configuration
 may be a key is never shown: a mask stands in its place, and stands for the same value when it is saved.
@@ -26,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 _SALT = secrets.token_bytes(32)
 _STRING = r"'''.*?'''|\"\"\".*?\"\"\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 _PART = re.compile(
-    rf"(?P<comment>\#[^\n]*)|(?P<table>^[ \t]*\[[^\n\#]*)|(?P<key>[\w.-]+|{_STRING})(?=\s*=)"
+    rf"(?P<table>^[ \t]*\[\[?[ \t]*[A-Za-z_][^\n\#]*)|(?P<key>[\w.-]+|{_STRING})(?=\s*=)"
     rf"|(?P<value>{_STRING})",
     re.MULTILINE | re.DOTALL,
 )
@@ -62,7 +62,7 @@ def read_rules_text(file: Path) -> EditedFile:
 
 
 def save_rules(file: Path, text: str, *, expected_sha256: str) -> Path | None:
-    """Save rules for the rounds to come.
+    r"""Save rules for the rounds to come.
 
     Args:
         file: `config.rules.file`.
@@ -79,7 +79,8 @@ def save_rules(file: Path, text: str, *, expected_sha256: str) -> Path | None:
 
     Example:
         >>> before = read_rules_text(config.rules.file)  # doctest: +SKIP
-        >>> save_rules(before.file, before.text + "P0: today\n", expected_sha256=before.sha256)  # doctest: +SKIP
+        >>> text = before.text + "P0: today\n"  # doctest: +SKIP
+        >>> save_rules(before.file, text, expected_sha256=before.sha256)  # doctest: +SKIP
     """
     rules_of(file, text.encode())
     return _save(file, text, expected_sha256)
@@ -126,14 +127,14 @@ def save_config(file: Path, text: str, *, expected_sha256: str) -> Path | None:
 
 
 def masked(text: str) -> str:
-    """TOML with a mask for each string that may be a key or a password.
+    r"""TOML with a mask for each string that may be a key or a password.
 
     Args:
         text: Of a configuration, also of one that is no TOML any more.
 
     Example:
-        >>> masked('model = "m"\\n[agent.extra_body]\\nuser = "x"')[:40]
-        'model = "m"\\n[agent.extra_body]\\nuser = "('
+        >>> masked('model = "m"\n[agent.extra_body]\nuser = "x"')[:40]
+        'model = "m"\n[agent.extra_body]\nuser = "('
     """
     found = dict(_secrets(text))
     return "".join(f'"{_mask(piece)}"' if at in found else piece for at, piece in _pieces(text, found))
@@ -245,13 +246,12 @@ def _save(file: Path, text: str, expected_sha256: str) -> Path | None:
     if before and before != content:
         backup = _new_file(file, f"{time.strftime('%Y%m%d-%H%M%S')}.bak", before, mode)
     whole = _new_file(file, "tmp", content, mode)
-    try:
+    with contextlib.ExitStack() as undone:
+        undone.callback(whole.unlink)
         if _digest(_content(file)) != expected_sha256:
             raise _changed(file)
         whole.replace(file)
-    except BaseException:
-        whole.unlink(missing_ok=True)
-        raise
+        undone.pop_all()
     _flush_folder(file.parent)
     return backup
 

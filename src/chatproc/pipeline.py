@@ -466,7 +466,7 @@ def _summary(report: RoundReport) -> Json:
 # ── before a round ───────────────────────────────────────────────────────────────────────────────────
 
 
-def preview(
+def preview(  # noqa: PLR0913 - what a person may want to see
     config: Config,
     *,
     limit: int = 5,
