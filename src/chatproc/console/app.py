@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from chatproc.console import tasks
+from chatproc.console import connections, coverage, preview, refused, rounds, rules, settings, tasks
 from chatproc.console.security import Guarded
 from chatproc.console.texts import LANGUAGES
 from chatproc.console.visit import LANGUAGE_COOKIE, Console, NotAFormError, Visit
@@ -37,10 +37,28 @@ _PAGES: dict[str, Page] = {
     "/": tasks.start,
     "/tasks": tasks.listed,
     "/tasks/{task}": tasks.one,
+    "/tasks/{task}/evidence/{number:int}": tasks.evidence,
+    "/preview": preview.looked,
+    "/rounds": rounds.listed,
+    "/works/{number}": rounds.watched,
+    "/connections": connections.listed,
+    "/refused": refused.listed,
+    "/coverage": coverage.shown,
+    "/rules": rules.edited,
+    "/rules/drafts/{number}": rules.looked,
+    "/settings": settings.edited,
 }
 _ACTS: dict[str, Page] = {
     "/tasks/{task}/status": tasks.set_status,
     "/tasks/{task}/priority": tasks.set_priority,
+    "/rounds/start": rounds.start,
+    "/rounds/stop": rounds.stop,
+    "/connections/sync": connections.sync,
+    "/refused/{line:int}/retry": refused.retry,
+    "/refused/{line:int}/discard": refused.discard,
+    "/rules/drafts": rules.draft,
+    "/rules/drafts/{number}/save": rules.save,
+    "/settings": settings.save,
 }
 
 

@@ -6,9 +6,9 @@ of the user that are edited, leaves out the first. No text is ever taken for mar
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
-import json
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -52,9 +52,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_fit,
     )
-    environment.filters.update(verbatim=verbatim, query=query, day=day, moment=moment, amount=amount)
+    environment.filters.update(
+        verbatim=verbatim, query=query, day=day, moment=moment, amount=amount, since=since
+    )
     environment.globals["pieces"] = pieces
-    environment.globals["exact_json"] = escaped_json
+    environment.filters["exact_json"] = escaped_json
     return environment
 
 
@@ -102,6 +104,26 @@ def pieces(text: str, quotes: Sequence[str]) -> list[Piece]:
     return [Piece(text[a:b], bool(marked[a])) for a, b in itertools.pairwise(cuts) if a < b]
 
 
+def diff_of(before: str, after: str) -> list[tuple[str, str]]:
+    """What an edit changes, line by line: pairs of `added`, `removed`, `same` or `gap`, and the line.
+
+    Args:
+        before: The text as it is.
+        after: As it would be.
+
+    Example:
+        >>> diff_of("a\nb\n", "a\nc\n")
+        [('same', 'a'), ('removed', 'b'), ('added', 'c')]
+    """
+    kinds = {"+": "added", "-": "removed", " ": "same", "@": "gap"}
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+    return [
+        (kinds[line[0]], "" if line[0] == "@" else line[1:])
+        for number, line in enumerate(lines)
+        if number > 2  # noqa: PLR2004 - two names and the first gap
+    ]
+
+
 def day(value: str, say: Say, now: datetime) -> str:
     """A due time in words that a person plans with.
 
@@ -130,6 +152,16 @@ def moment(value: object) -> str:
     return str(value)[:16].replace("T", " ") if value else "–"
 
 
+def since(seconds: float, zone: str) -> str:
+    """Unix seconds as RFC 3339.
+
+    Args:
+        seconds: Since 1970.
+        zone: `rules.timezone`.
+    """
+    return datetime.fromtimestamp(seconds, ZoneInfo(zone)).isoformat()
+
+
 def amount(value: object) -> str:
     """A count with its thousands apart; what is not known says so.
 
@@ -141,15 +173,6 @@ def amount(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4f}".rstrip("0").rstrip(".")
     return f"{value:,}"
-
-
-def as_json(document: object) -> str:
-    """A document as text, indented.
-
-    Args:
-        document: Anything that JSON has.
-    """
-    return escaped_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def now_in(zone: str) -> datetime:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chatproc.console.shown import now_in
 from chatproc.errors import ChatprocError, TaskConflict
+from chatproc.evidence import read_evidence
 from chatproc.excerpt import read_excerpts
 from chatproc.pipeline import get_task, list_tasks, task_history, update_task_priority, update_task_status
 
@@ -189,6 +190,19 @@ def _evidence(task: Task) -> list[Json]:
         }
         for number, unit in enumerate(task.record["attachment_evidence"], 1)
     ]
+
+
+def evidence(visit: Visit) -> Response:
+    """A page of an attachment that a task rests on, with what is quoted from it.
+
+    Args:
+        visit: The request.
+    """
+    config = visit.config
+    task = get_task(config, visit.place("task"))
+    number = int(visit.place("number"))
+    page = read_evidence(config, task, number)
+    return visit.show("evidence.html", task=task, page=page, quotes=_evidence(task)[number - 1]["quotes"])
 
 
 def _history(revisions: Iterable[TaskRevision]) -> list[Json]:
