@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from chatproc.schedule import connections, find_connection, sync_connections
 
@@ -37,7 +38,7 @@ def sync(visit: Visit) -> Response:
         visit: The request.
     """
     config = visit.config
-    found = find_connection(config, visit.field("connection"))
+    found = find_connection(config, unquote(visit.field("connection")))
     name, force = f"{found.toolkit}/{found.id}", visit.field("force") == "yes"
 
     async def work_through(_work: Work) -> SyncReport:

@@ -28,7 +28,7 @@ def shown(visit: Visit) -> Response:
     ways = [] if excerpt is None else [way.document for way in excerpt.ways]
     return visit.show(
         "coverage.html",
-        status=status(config).document,
+        store=status(config).document,
         key=key,
         excerpt=excerpt,
         ways=ways,

@@ -31,7 +31,7 @@ def listed(visit: Visit) -> Response:
         "rounds.html",
         rounds=rounds,
         running=next((work for work in rounds if not work.over.is_set()), None),
-        status=status(config).document,
+        store=status(config).document,
         timezone=config.rules.timezone,
         is_configured=config.agent.is_configured,
     )

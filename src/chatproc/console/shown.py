@@ -52,11 +52,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_fit,
     )
-    environment.filters.update(
-        verbatim=verbatim, query=query, day=day, moment=moment, amount=amount, since=since
-    )
-    environment.globals["pieces"] = pieces
+    for filter_ in (verbatim, query, day, moment, since, amount):
+        environment.filters[filter_.__name__] = filter_
     environment.filters["exact_json"] = escaped_json
+    environment.globals["pieces"] = pieces
     return environment
 
 
@@ -105,7 +104,7 @@ def pieces(text: str, quotes: Sequence[str]) -> list[Piece]:
 
 
 def diff_of(before: str, after: str) -> list[tuple[str, str]]:
-    """What an edit changes, line by line: pairs of `added`, `removed`, `same` or `gap`, and the line.
+    r"""What an edit changes, line by line: pairs of `added`, `removed`, `same` or `gap`, and the line.
 
     Args:
         before: The text as it is.
@@ -116,7 +115,8 @@ def diff_of(before: str, after: str) -> list[tuple[str, str]]:
         [('same', 'a'), ('removed', 'b'), ('added', 'c')]
     """
     kinds = {"+": "added", "-": "removed", " ": "same", "@": "gap"}
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
+    old, new = (text.removesuffix("\n").split("\n") for text in (before, after))
+    lines = difflib.unified_diff(old, new, lineterm="")
     return [
         (kinds[line[0]], "" if line[0] == "@" else line[1:])
         for number, line in enumerate(lines)
