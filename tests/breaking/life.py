@@ -96,7 +96,10 @@ class Life:
             if message["subject"] and "交" in message["text"]
         ]
         reason = None if tasks else "chatter"
-        store.commit(group, {"tasks": tasks, "no_task_reason": reason}, {"output_tokens": 1}, {}, now)
+        accepted = {"tasks": tasks, "no_task_reason": reason}
+        (end,) = store.commit([(group, accepted)], {"output_tokens": 1}, now)
+        if end["outcome"] != "done":
+            raise RuntimeError(str(end))
         _append(self.answered, segments)
 
     def clicks(self, number: int, now: int) -> None:
