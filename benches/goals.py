@@ -1,14 +1,16 @@
 """Every row of the table in benches/README.md that can be measured here, with its goal and a verdict.
 
-    python benches/goals.py --generator ../shared/bench/gen_batch.py --baselines ../shared/bench
+    python benches/goals.py --generator ../shared/bench/gen_batch.py --baselines ../shared/bench --tasks 10000
 
-Rows that need the generator or the baselines are left out, by name, where these are not given. Ratios are of
-processor time; the rows of milliseconds are the best of several, which is what a shared machine allows.
+Rows that need the generator, the baselines or a store of many tasks are left out, by name, where these are
+not asked for; a baseline whose package is not installed likewise. Ratios are of processor time; the rows of
+milliseconds are the best of several, which is what a shared machine allows.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -19,12 +21,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import searches
+import session
 from rounds import HERE, generated, timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROWS: list[str] = []
+LEFT_OUT: list[str] = []
+ENGINES = {"msgspec": 7, "duckdb": 8, "polars": 10}
+"""How many times as fast the cold run is to be."""
 LINE = json.dumps({"schema": "chatproc.task-event/1", "task": {"text": "x" * 900}}).encode() + b"\n"
 
 
@@ -79,11 +86,54 @@ def cold(options: argparse.Namespace, work: Path) -> None:
     first = timed([*own, str(small), str(work / "small")])
     exponent = math.log10(stages(run) / stages(first))
     row("cold run, growth over a tenth", exponent, "(exponent)", most=1.05)
-    if options.baselines:
-        script = str(options.baselines / "baseline_msgspec.py")
-        other = timed([sys.executable, script, str(data), str(work / "msgspec")])
-        ratio = float(other["cpu"]) / float(run["cpu"])
-        row("cold run against msgspec + sqlite3", ratio, "times as fast", least=7)
+    for engine, times in ENGINES.items() if options.baselines else ():
+        if importlib.util.find_spec(engine) is None:
+            LEFT_OUT.append(f"the cold run against {engine}, which is not installed")
+            continue
+        other = timed(
+            [sys.executable, str(options.baselines / f"baseline_{engine}.py"), str(data), str(work / engine)]
+        )
+        row(
+            f"cold run against {engine}",
+            float(other["cpu"]) / float(run["cpu"]),
+            "times as fast",
+            least=times,
+        )
+        if engine == "msgspec":
+            against_parts(options, data, work / engine, run, other)
+
+
+def against_parts(
+    options: argparse.Namespace,
+    data: Path,
+    folder: Path,
+    run: dict[str, float | str],
+    other: dict[str, float | str],
+) -> None:
+    """Stages against the same ones of msgspec + sqlite3, and the whole against the least work there is."""
+    own, theirs = (json.loads(str(told["last"]))["stages"] for told in (run, other))
+    ingest = theirs["ingest"]["cpu"] / own["ingest"]["cpu"]
+    row("reading alone, which writes, against msgspec's, which does not", ingest, "times as fast", least=8)
+    plan = (theirs["segments"]["cpu"] + theirs["plan"]["cpu"]) / own["plan"]["cpu"]
+    row("planning alone, which writes, against msgspec's, which does not", plan, "times as fast", least=25)
+    if importlib.util.find_spec("simdjson") is None:
+        LEFT_OUT.append("the cold run against the limit probes, which need pysimdjson")
+        return
+    limits = timed([sys.executable, str(options.baselines / "limits.py"), str(data), str(folder)])
+    least = sum(float(probe["cpu"]) for probe in json.loads(str(limits["last"])).values())
+    row("cold run against the sum of the limit probes", float(run["cpu"]) / least, "times the time", most=1.4)
+
+
+def questions(options: argparse.Namespace) -> None:
+    """Lists and searches, the slowest of a hundred of each kind."""
+    for kind, took in searches.measured(searches.made(options.tasks), 100).items():
+        row(f"{kind}, {options.tasks:,} tasks, 99th percentile", searches.slowest(took), "ms", most=10)
+
+
+def requests() -> None:
+    """A session's own processor time a request."""
+    own, bare, _ = session.measured(20)
+    row("a request of a session, against a bare client's", own / bare, "times the time", most=2)
 
 
 def more(options: argparse.Namespace, work: Path) -> None:
@@ -172,6 +222,9 @@ def main() -> None:
     parser.add_argument("--generator", type=Path, help="gen_batch.py, which makes the data")
     parser.add_argument("--baselines", type=Path, help="folder with baseline_msgspec.py")
     parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument(
+        "--tasks", type=int, default=0, help="searches in a store of so many, made once, slowly"
+    )
     options = parser.parse_args()
     (HERE / "data").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=HERE / "data") as folder:
@@ -181,12 +234,18 @@ def main() -> None:
             more(options, work)
         unchanged(work)
         export(work)
+        requests()
+        if options.tasks:
+            questions(options)
         starts(work, work / ("cold/state.db" if options.generator else "files.db"))
     print("| work | goal | measured | verdict |\n|---|--:|--:|---|", *ROWS, sep="\n")
     if not options.generator:
-        print("\nLeft out without --generator: the cold run, its memory and growth, new events on its store.")
+        LEFT_OUT.append("the cold run, its memory and growth, new events on its store, without --generator")
     if not options.baselines:
-        print("\nLeft out without --baselines: the cold run against msgspec + sqlite3.")
+        LEFT_OUT.append("the cold run against what others do, without --baselines")
+    if not options.tasks:
+        LEFT_OUT.append("lists and searches, without --tasks")
+    print("\nLeft out:", *LEFT_OUT, sep="\n- ")
 
 
 if __name__ == "__main__":
