@@ -94,7 +94,8 @@ def test_a_fact_that_nothing_holds_is_found(text: str, facts: list[str]) -> None
         ("週五下午三點半，兩人", "周五 15:30，2人"), ("十二点前", "12:00"), ("七点四十五", "7:45"),
         ("Wed 3pm", "周三 15:00"), ("1,200.50", "1200.5"), ("廿三日", "23日"), ("今晚8點", "今天 20:00"),
         ("一三八零零一三八零零零", "13800138000"), ("sat down", "Sat"),
-        ("HTTPS://Example.com/a", "example.com/a"), ("下午两点一刻", "14:15"), ("three copies", "3 copies"), ("call 010 6275 1234", "01062751234"),
+        ("HTTPS://Example.com/a", "example.com/a"), ("下午两点一刻", "14:15"),
+        ("three copies", "3 copies"), ("call 010 6275 1234", "01062751234"),
     ],
 )  # fmt: skip
 def test_one_fact_in_two_ways_of_writing_is_one(source: str, text: str) -> None:

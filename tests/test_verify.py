@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chatproc import ChatprocError, explain, load_config, verify
+from chatproc import ChatprocError, explain, load_config, status, verify
 from tests import sse
-from tests.project import Project, chat, event
+from tests.project import START, Project, chat, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,3 +126,74 @@ def test_a_hostile_message_is_shown_and_not_obeyed(project: Project) -> None:
     done = project.call("explain", "bad")
     assert "hello" in done.out
     assert not {"\x1b", "\x07", "\u202e"} & set(done.out)
+
+
+def _told(project: Project) -> dict[str, str]:
+    """The outcome of each message as `explain` tells it, after `verify` and `status` were found to agree."""
+    config = load_config(project.root / "config" / "processor.toml")
+    found = verify(config)
+    assert found.ok, found.breaks
+    keys = [*(f"{room}{number}" for room in "abcx" for number in range(4)), "fork1", "fork2", "big", "old"]
+    outcomes = {}
+    for key in keys:
+        with contextlib.suppress(ChatprocError):  # not there yet
+            way = explain(config, key)
+            assert way.why, key
+            outcomes[key] = way.outcome
+    standing = status(config).to_dict()
+    counts = {name: list(outcomes.values()).count(name) for name in standing["outcomes"]}
+    assert counts == standing["outcomes"]
+    assert sum(counts.values()) == standing["messages"]
+    return outcomes
+
+
+def test_a_project_that_lived_through_much_is_sound_and_tells_the_way_of_each_message(tmp_path: Any) -> None:  # noqa: ANN401
+    project = Project(tmp_path / "p")
+    with sse.ModelServer(model) as server:
+        agent = {"base_url": server.base_url, "batching": "single_conversation"}
+        small = {"max_conversation_chars": 1500}
+        project.configure(agent=agent, context=small, input={"start_at": "2026-07-01T09:59:00+08:00"})
+        a, b, c = (
+            chat("a", "周五前交报告", "交到302"),
+            chat("b", "hello", "hello again"),
+            chat("c", "nonsense"),
+        )
+        b[1]["kind"] = "system"
+        forks = [
+            event(key, "周六交表", conversation="f", sequence={"predecessor": "none"})
+            for key in ("fork1", "fork2")
+        ]
+        old = event("old", "早就说过", conversation="o", sent_at=START - 86_400)
+        project.batch("1.jsonl", *a, *b, *c, *forks, old, event("big", "长" * 4000, conversation="g"))
+        project.once(code=3)
+        first = _told(project)
+        assert {"cited", "read-no-task", "failed", "oversized", "history", "system"} <= set(first.values())
+
+        task = project.document("tasks")["tasks"][0]["task_id"]
+        project.call("done", task)
+        project.call("reopen", task)
+        project.call("cancel", task)
+        _told(project)
+
+        # An edit, a recall, a copy in other words, a message more; then other rules; then every group fails.
+        project.batch(
+            "2.jsonl",
+            {**a[0], "event_id": "e1", "revision": 1, "state": "edited", "text": "周四前交报告"},
+            {**a[1], "event_id": "e2", "revision": 1, "state": "recalled", "text": ""},
+            *chat("a", "周五前交报告！", begin=2),
+            *chat("x", "周五前交报告", "收到"),
+        )
+        _told(project)
+        project.once(code=3)
+        second = _told(project)
+        assert second["a1"] == "recalled"
+        assert second["a2"] == "cited"
+        rules = next((project.root / "processing-rules").glob("*.md"))
+        rules.write_text(rules.read_text(encoding="utf-8") + "\nnonsense\n", encoding="utf-8")
+        _told(project)
+        project.once(code=3)
+        assert "failed" in _told(project).values()
+        rules.write_text(rules.read_text(encoding="utf-8").replace("nonsense", "sense"), encoding="utf-8")
+        project.call("done", project.document("tasks")["tasks"][0]["task_id"])
+        project.once(code=3)
+        _told(project)
