@@ -242,7 +242,7 @@ fn verdict(
     if is_certain(&alone) && is_denied(own, &told[place], zone) {
         alone = Verdict::Negated;
     }
-    let whole = statement(own, &told[place], zone).map(check);
+    let whole = statement(own, &told[place], zone).or_else(|| day_beside(own, &told[place], zone)).map(check);
     let chosen = match whole {
         // One day of a range that the statement gives may be all that a task is about.
         Some(whole) if is_range(&whole) && is_certain(&alone) => alone,
@@ -307,6 +307,19 @@ fn statement<'t>(own: &str, told: &'t Told, zone: &Zone) -> Option<&'t str> {
         let overlaps = begin < at + own.len() && at < begin + words.len();
         (overlaps && !own.contains(&words)).then_some(statement)
     })
+}
+
+/// What stands around a clock time and gives it a day, though not one meaning: "周五5点前".
+fn day_beside<'t>(own: &str, told: &'t Told, zone: &Zone) -> Option<&'t str> {
+    let lang = Some(Lang::of(&told.text));
+    let wider = |(text, at): (&'t str, usize)| {
+        let resolved = timex::resolve(text, told.sent_at, zone, lang);
+        let words = resolved.original.filter(|_| resolved.check == Check::Ambiguous)?;
+        let begin = text.find(&words)?;
+        (begin < at && at < begin + words.len()).then_some(text)
+    };
+    let at = places(own, &told.text).next().filter(|_| is_clock_alone(own))?;
+    [PARTS, ENDS].into_iter().find_map(|ends| wider(around(&told.text, at, own.len(), ends)))
 }
 
 fn places<'t>(own: &'t str, text: &'t str) -> impl Iterator<Item = usize> + 't {

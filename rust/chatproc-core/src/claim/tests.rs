@@ -36,6 +36,21 @@ fn a_wording_is_read_with_the_words_around_it() {
 }
 
 #[test]
+fn a_clock_time_whose_day_stands_beside_it_is_of_that_day_though_its_half_is_open() {
+    for text in ["周五5点前交", "报告周五交，5点前", "due Friday at 5"] {
+        let wording = if text.starts_with("due") { "at 5" } else { "5点前" };
+        let judged_as = |given: &Reading| {
+            let judged = judged(wording, &[text], given);
+            (judged.finding, judged.time)
+        };
+        assert_eq!(judged_as(&due(FRIDAY)), (Finding::Ambiguous, due(FRIDAY)), "{text}");
+        assert_eq!(judged_as(&Reading::default()), (Finding::Ambiguous, Reading::default()), "{text}");
+        let today = due("2026-07-01T17:00:00+08:00");
+        assert_eq!(judged_as(&today), (Finding::Misfit, Reading::default()), "{text}");
+    }
+}
+
+#[test]
 fn what_the_wording_means_is_stored_and_what_is_open_is_said() {
     let saturday = Reading { start: Some("2026-07-04T09:00:00+08:00".to_owned()), due: None };
     let none = Reading::default();
