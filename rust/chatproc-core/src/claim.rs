@@ -426,11 +426,14 @@ pub fn settle(record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Whether a stored record's time is what its sources mean; if not, in what way. Records of versions that
-/// computed no times have no `check` and nothing to hold them against.
+/// Whether a stored record's time is what its sources mean; if not, in what way. Nothing is held against
+/// records of versions that computed no times, or that read wordings in another way.
 pub fn doubt(record: &Record) -> Result<Option<String>> {
     let time = &record.time;
     let Some(check) = time.check else { return Ok(None) };
+    if record.processing.times_version != Some(timex::VERSION) {
+        return Ok(None);
+    }
     let judged = judged(record)?;
     let holds = match check {
         TimeCheck::Agrees | TimeCheck::Computed => judged.finding == Finding::Agrees,

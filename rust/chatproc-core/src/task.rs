@@ -381,6 +381,10 @@ pub struct Processing {
     /// One a segment, in order.
     pub content_fp: Vec<String>,
     pub time: String,
+    /// The version of the reading of times that its time was computed by; none in records of before there
+    /// was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_version: Option<u32>,
     /// Of the whole batch.
     pub usage: Value,
 }

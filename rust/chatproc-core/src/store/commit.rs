@@ -25,6 +25,7 @@ use crate::task::{
     AttachmentEvidence, Basis, CitedUnit, Context, Draft, Processing, Record, Source, Status, merge,
     without_evidence,
 };
+use crate::timex;
 use crate::zone::Zone;
 
 /// A group as it was planned.
@@ -533,6 +534,7 @@ impl Writing<'_> {
                 .map(|segment| fingerprint::hex(&segment.content_fp))
                 .collect(),
             time: self.zone.rfc3339(self.commit.now_ms)?,
+            times_version: Some(timex::VERSION),
             usage: self.commit.usage.clone(),
         })
     }

@@ -69,6 +69,10 @@ use crate::zone::Zone;
 
 pub use verdict::{Verdict, check};
 
+/// Counted up when a wording comes to mean something else, or when it is sought in a message in another way:
+/// a stored time is held against its wording only by the version that computed it.
+pub const VERSION: u32 = 1;
+
 /// More readings than this are not listed.
 const MOST_READINGS: usize = 8;
 

@@ -71,7 +71,7 @@ fn a_new_task_is_a_record_an_event_and_a_done_segment() {
         "processing": {"rules_file": "default.md", "rules_sha256": "ab".repeat(32), "model": "m-1",
                        "settings_fp": data_encoding::HEXLOWER.encode(&world.settings_fp),
                        "content_fp": [data_encoding::HEXLOWER.encode(&segment.content_fp)],
-                       "time": "2026-07-02T21:46:40+08:00", "usage": {"requests": 1, "input_tokens": null}},
+                       "time": "2026-07-02T21:46:40+08:00", "times_version": 1, "usage": {"requests": 1, "input_tokens": null}},
     });
     assert_eq!(serde_json::to_value(world.task(&id).record).unwrap(), record);
     let line: Vec<u8> = world.conn.query_row("SELECT line FROM outbox", [], |row| row.get(0)).unwrap();

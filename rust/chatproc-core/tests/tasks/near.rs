@@ -82,6 +82,12 @@ fn a_stored_time_holds_until_it_or_its_source_is_another() {
     let mut edited = record.clone();
     edited.sources[0].text = "下周交".to_owned();
     assert!(claim::doubt(&edited).unwrap().is_some());
+    // A time that another version computed is not held against this version's reading.
+    let mut older = edited;
+    for version in [None, Some(chatproc_core::timex::VERSION + 1)] {
+        older.processing.times_version = version;
+        assert_eq!(claim::doubt(&older).unwrap(), None);
+    }
     // The wording of an earlier source still counts when an update cites only a newer one.
     let kept = json!({"time": {"due": "2026-07-03T17:00:00+08:00", "original": "周五 17:00 前"}});
     let next = update(with(draft(&["m2"]), kept), &task.task_id, 1);
