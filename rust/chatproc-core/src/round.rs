@@ -112,6 +112,9 @@ impl Round {
 
     /// Reads all that is new.
     pub fn ingest(&mut self, input: &Input, watch: Watch<'_>) -> Result<Ingested> {
+        if self.store.is_overtaken()? {
+            self.settle()?;
+        }
         self.store.expect_much()?;
         let taken = intake::ingest(&mut self.store, input, watch);
         if self.settle()? { taken } else { taken.and_then(|_| intake::ingest(&mut self.store, input, watch)) }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::failpoint;
 
 /// KiB of pages that are held: a build hardly ever looks back.
-const CACHE: i64 = 16_384;
+const CACHE: i64 = 8_192;
 /// What follows the state file's name in that of a build.
 const SUFFIX: &str = ".build";
 
@@ -53,13 +53,18 @@ impl Store {
             store.conn.pragma_update(None, "foreign_keys", false)?;
             store.migrate(now, MIGRATIONS)?;
             store.cache(CACHE)?;
-            store.path = path.to_owned();
+            path.clone_into(&mut store.path);
             let indexes = take_indexes(&store.conn)?;
             store.build =
                 Some(Build { file: file.clone(), now, bulk: Bulk::default(), indexes, broken: false });
             Ok(store)
         };
         begin().map_err(|error| error.at(path))
+    }
+
+    /// Whether somebody else made a store since this one was begun.
+    pub fn is_overtaken(&self) -> Result<bool> {
+        Ok(self.build.is_some() && !is_missing(&self.path)?)
     }
 
     /// What a store in the making holds so far, for who takes in what is new; none of one that is in its place.
@@ -143,7 +148,7 @@ fn take_indexes(conn: &Connection) -> Result<Vec<String>> {
 
 /// The one who puts a store into a folder; it goes with its process.
 pub(super) struct Maker {
-    _folder: fs_err::File,
+    folder: fs_err::File,
 }
 
 impl Maker {
@@ -152,7 +157,7 @@ impl Maker {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = fs_err::File::open(folder.unwrap_or(Path::new(".")))?;
         folder.file().lock()?;
-        Ok(Self { _folder: folder })
+        Ok(Self { folder })
     }
 
     /// Gives a finished file the store's name; false when there is a store by now.
@@ -166,7 +171,7 @@ impl Maker {
         }
         fs_err::rename(file, path)?;
         failpoint::hit("build.renamed");
-        crate::export::sync_folder(path.parent().unwrap_or(Path::new("")))?;
+        self.folder.sync_all()?;
         Ok(true)
     }
 }

@@ -21,8 +21,9 @@ use crate::store::quarantine;
 
 /// Lines of one transaction.
 const SLICE_LINES: u64 = 50_000;
-/// Bytes of one transaction, roughly.
+/// Bytes of one transaction, roughly; of a store in the making, in which one costs next to nothing, fewer.
 const SLICE_BYTES: u64 = 16 << 20;
+const BULK_SLICE_BYTES: u64 = 4 << 20;
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -225,6 +226,7 @@ fn read_into_store(
 ) -> Result<bool> {
     let before = batch.row.as_ref().map(|row| &row.progress);
     let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
+    let most = if bulk.is_some() { BULK_SLICE_BYTES } else { SLICE_BYTES };
     let mut file = batch.row.as_ref().map(|row| row.number);
     let start = lines.offset;
     loop {
@@ -232,14 +234,14 @@ fn read_into_store(
         let snapshot = store.conn().unchecked_transaction()?;
         let seen = super::deliveries(&snapshot)?;
         let known = Stored::over(&snapshot)?.with(bulk.as_deref());
-        let mut slice = read_slice(&known, &mut lines, batch, input, intake);
+        let mut slice = read_slice(&known, &mut lines, most, batch, input, intake);
         snapshot.finish()?;
         crate::failpoint::hit("ingest.slice");
         file = Some(store.write(|transaction| {
             if super::deliveries(transaction)? != seen {
                 intake.rewind(before);
                 lines = Lines::again(&batch.path, &begin, input.max_line_bytes)?;
-                slice = read_slice(&Stored::over(transaction)?, &mut lines, batch, input, intake);
+                slice = read_slice(&Stored::over(transaction)?, &mut lines, most, batch, input, intake);
             }
             let (stat, progress) = standing(batch, &lines, &slice);
             let number = write_file(transaction, file, &batch.name, stat, &progress)?;
@@ -283,7 +285,7 @@ fn read_into_memory(
     };
     let start = lines.offset;
     loop {
-        let end = read_slice(known, &mut lines, batch, input, intake)?;
+        let end = read_slice(known, &mut lines, SLICE_BYTES, batch, input, intake)?;
         watch(lines.offset.saturating_sub(start))?;
         if let End::Open { waiting } = end {
             return Ok(waiting);
@@ -302,6 +304,7 @@ enum End {
 fn read_slice(
     known: &dyn Known,
     lines: &mut Lines,
+    most: u64,
     batch: &Batch,
     input: &Input,
     intake: &mut Intake,
@@ -335,7 +338,7 @@ fn read_slice(
                 return Ok(End::Open { waiting: !finished });
             }
         }
-        if lines.number - first_line >= SLICE_LINES || lines.offset - first_byte >= SLICE_BYTES {
+        if lines.number - first_line >= SLICE_LINES || lines.offset - first_byte >= most {
             return Ok(End::Full);
         }
     }

@@ -52,7 +52,7 @@ const STATEMENTS: usize = 128;
 const DELIVERIES: &str = "deliveries";
 
 /// KiB of pages that are held while much is read and written.
-const CACHE: i64 = 65_536;
+const CACHE: i64 = 32_768;
 /// KiB while groups are committed and exported: SQLite looks at every page it holds after each transaction that splits one.
 const SMALL_CACHE: i64 = 8_192;
 
