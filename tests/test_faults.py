@@ -492,12 +492,14 @@ def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(w
     version = in_store(worked, "PRAGMA user_version")
     proven = ("messages", "revisions", "commits", "outbox", "requests")
     newer = [f"ALTER TABLE {table} DROP COLUMN proof" for table in proven]
-    for column, kind, table in (("raw", "BLOB", "lines"), ("segment", "INTEGER", "members")):
-        newer += [
-            f"ALTER TABLE messages ADD COLUMN {column} {kind}",
-            f"UPDATE messages SET {column} = (SELECT {column} FROM {table} t WHERE t.message = messages.message)",
-            f"DROP TABLE {table}",
-        ]
+    newer += [
+        "ALTER TABLE messages ADD COLUMN raw BLOB",
+        "UPDATE messages SET raw = l.raw FROM lines l WHERE l.message = messages.message",
+        "DROP TABLE lines",
+        "ALTER TABLE messages ADD COLUMN segment INTEGER",
+        "UPDATE messages SET segment = m.segment FROM members m WHERE m.message = messages.message",
+        "DROP TABLE members",
+    ]
     newer += ["DROP TABLE connections", "DROP TABLE sync_runs", "PRAGMA user_version = 1"]
     in_store(worked, "; ".join(newer))
     told = worked.call("status", code=1)
