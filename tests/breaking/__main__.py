@@ -8,6 +8,7 @@ python -m tests.breaking --replay seed:7041      # what a line of the report nam
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import itertools
 import shutil
@@ -15,12 +16,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.breaking.build import failpoint_package
 from tests.breaking.cases import Report, every_call, every_point, named, seeded
 from tests.breaking.kills import Stage
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.breaking.cases import Case
+
 _FAST = Path("/dev/shm")  # noqa: S108 - a kill needs no disk; power cuts have one
+_TOLD = 500
+"""Points between two lines that tell how far it is."""
 
 
 def main() -> int:
@@ -44,25 +53,31 @@ def main() -> int:
 
 
 def _break(stage: Stage, wanted: argparse.Namespace) -> Report:
+    """Meet the cases; Ctrl-C ends it with what was done by then."""
     report = Report()
     begin = time.monotonic()
-    if wanted.replay:
-        for name in wanted.replay:
-            case = named(stage, name)
-            _say(str(case))
-            stage.meet(case, report)
-    else:
-        seeds = (seeded(stage, seed) for seed in itertools.count(wanted.seed))
-        for case in itertools.chain(every_point(stage), every_call(stage), seeds):
-            if report.points.total() >= wanted.kills:
+    with contextlib.suppress(KeyboardInterrupt):
+        for case in _cases(stage, wanted):
+            if not wanted.replay and report.points.total() >= wanted.kills:
                 break
-            broken = len(report.broken)
+            if wanted.replay:
+                _say(str(case))
+            broken, before = len(report.broken), report.points.total()
             stage.meet(case, report)
             for line in report.broken[broken:]:
                 _say(f"BROKEN {line}")
+            if before // _TOLD != report.points.total() // _TOLD:
+                _say(f"{report.points.total()} points, {report.hit.total()} hit, {len(report.broken)} broken")
     report.seconds = time.monotonic() - begin
     stage.close()
     return report
+
+
+def _cases(stage: Stage, wanted: argparse.Namespace) -> Iterator[Case]:
+    if wanted.replay:
+        return (named(stage, name) for name in wanted.replay)
+    seeds = (seeded(stage, seed) for seed in itertools.count(wanted.seed))
+    return itertools.chain(every_point(stage), every_call(stage), seeds)
 
 
 def _say(line: str) -> None:

@@ -28,16 +28,8 @@ def failpoint_package() -> Path | None:
         ROOT / "src" / "chatproc", package, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
     )
     built = target / "debug" / ("lib_core.dylib" if os.uname().sysname == "Darwin" else "lib_core.so")
-    # A link costs nothing; the next build makes a new file and leaves this one.
-    link_or_copy(built, package / "_core.abi3.so")
+    shutil.copy(built, package / "_core.abi3.so")
     return package.parent
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy(source, target)
 
 
 def _sweep(folder: Path) -> None:

@@ -131,7 +131,7 @@ class Life:
         for place, page in enumerate(pages[done:], done + 1):
             assert connections.reserve(*run, day, 100)
             lines = page.read_bytes().splitlines()
-            connections.page(*run, lines, {"day": number, "page": place}, place < len(pages), day)
+            connections.page(*run, lines, {"day": number, "page": place}, place < len(pages), day, 1 << 20)
         ended = {
             "outcome": "done",
             "next_due_at": now + DAY,
