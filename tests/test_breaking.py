@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tests.breaking.cases import Case
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a kill needs no disk, and the suite should not wear one out
-EVERY = 3
-"""Each third call in the suite, each one in the long mode."""
-SEEDS = 400
+EVERY = 4
+"""Each fourth call in the suite, each one in the long mode."""
+SEEDS = 300
 FIRST_SEED = 20_261_130
 
 
