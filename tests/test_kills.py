@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 # Those that `once` never meets: rust/chatproc-core/tests/kills.rs, test_breaking.py.
 OF_CONNECTIONS = {"lease", "reserve", "page", "record"}
 OF_COMMANDS = {"backup"}
-FAIL_POINTS = [name for name in ALL_FAIL_POINTS if name.partition(".")[0] not in OF_CONNECTIONS | OF_COMMANDS]
+MADE_BY_A_SYNC = "migrate.made"
+FAIL_POINTS = [
+    name
+    for name in ALL_FAIL_POINTS
+    if name.partition(".")[0] not in OF_CONNECTIONS | OF_COMMANDS and name != MADE_BY_A_SYNC
+]
 SEED = 20_261_129
 RANDOM_KILLS = 40
 MORE_RANDOM_KILLS = 2000
@@ -181,12 +186,12 @@ def instrumented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 def days_of(point: str) -> list[int]:
     """The store is made on the first day."""
-    return [0] if point.startswith("migrate.") else [0, 1]
+    return [0] if point.startswith(("build.", "migrate.")) else [0, 1]
 
 
 def test_the_fail_points_are_those_of_the_core() -> None:
     families = {name.partition(".")[0] for name in ALL_FAIL_POINTS}
-    assert families == {"ingest", "commit", "export", "migrate"} | OF_CONNECTIONS | OF_COMMANDS
+    assert families == {"ingest", "commit", "export", "migrate", "build"} | OF_CONNECTIONS | OF_COMMANDS
 
 
 @pytest.mark.timeout(900)  # the first one waits until the extension is built

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tests.breaking.cases import Case, Report
 
-DAYS = 2
+DAYS = 3
+"""Two of one project, and the first one of another that begins with a sync."""
 _FORK = "from tests.breaking.fork import main; main()"
 
 
@@ -69,7 +70,12 @@ class Stage:
         for day in range(DAYS):
             shutil.copytree(self.life.root, self._mornings[day])
             self._undisturbed(day)
-            write_second_day(self.life.root)
+            if day == 0:
+                write_second_day(self.life.root)
+            else:
+                shutil.rmtree(self.life.root)
+                write_life(self.life.root)
+                (self.life.root / "pages" / "0").rename(self.life.root / "pages" / "2")
 
     def _undisturbed(self, day: int) -> None:
         begin = time.monotonic()
