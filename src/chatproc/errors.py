@@ -6,7 +6,14 @@ into an error: errors are shown, logged and stored. A missing input file stays `
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import ClassVar
+from urllib.parse import quote, quote_plus
+
+_STRUCK = "[secret]"
+_TELLING = 6
+"""Letters of a secret that tell something of it; fewer may stand anywhere."""
 
 
 class ChatprocError(Exception):
@@ -106,3 +113,52 @@ class TaskConflict(ChatprocError):  # noqa: N818 - the name is part of the contr
 
 class StoreVersionError(ChatprocError):
     """The store was written by a newer version of chatproc; it is left untouched."""
+
+
+def without_secret(text: str, secret: str | None) -> str:
+    """A text of others with `[secret]` wherever it repeats a secret, in whatever usual spelling.
+
+    Args:
+        text: What a server said, perhaps cut off.
+        secret: The key, password or token that the server was sent.
+
+    Example:
+        >>> without_secret("bad key sk-123456", "sk-123456")
+        'bad key [secret]'
+    """
+    if not secret:
+        return text
+    spellings = sorted(_spellings(secret), key=len, reverse=True)
+    for spelling in spellings:
+        text = text.replace(spelling, _STRUCK)
+    begins = {spelling[:_TELLING] for spelling in spellings}
+    at = 0
+    while at < len(text):
+        if any(text.startswith(begin, at) for begin in begins):
+            # What was cut off ends with a beginning.
+            length = max(_alike(text, at, spelling) for spelling in spellings)
+            text = f"{text[:at]}{_STRUCK}{text[at + length :]}"
+            at += len(_STRUCK)
+        else:
+            at += 1
+    return text
+
+
+def _alike(text: str, at: int, spelling: str) -> int:
+    """How many letters of a spelling stand at a place of a text."""
+    there = text[at : at + len(spelling)]
+    return next((n for n, letter in enumerate(there) if letter != spelling[n]), len(there))
+
+
+def _spellings(secret: str) -> set[str]:
+    """The secret as it is, escaped, quoted for a URL, in hexadecimal and in base64."""
+    encoded = secret.encode()
+    found = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    found |= {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    found |= {encoded.hex(), encoded.hex().upper()}
+    for before in range(3):
+        # Within a longer text, as a name and a password are, its first and last letters depend on others.
+        shifted = base64.b64encode(b"\0" * before + encoded).decode().rstrip("=")
+        inner = shifted[(before * 8 + 5) // 6 : len(shifted) - 1]
+        found |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return {spelling for spelling in found if len(spelling) >= min(len(secret), _TELLING)}

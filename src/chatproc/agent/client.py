@@ -41,7 +41,7 @@ from pydantic_ai.usage import RequestUsage
 from chatproc.agent.compaction import Message, compacted, estimate_tokens
 from chatproc.agent.texts import encodable
 from chatproc.agent.tools import SessionTools, strict_schema
-from chatproc.errors import ConfigError, ModelError
+from chatproc.errors import ConfigError, ModelError, without_secret
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -483,8 +483,7 @@ class ChatClient:
         fields = body.get("error", body) if isinstance(body, dict) else body
         words = fields.get("message") if isinstance(fields, dict) else None
         text = words if isinstance(words, str) else message
-        if self._key:
-            text = text.replace(self._key, "[key]")
+        text = without_secret(text, self._key)
         if "<" in text and re.search(r"<(!doctype|html|body|head)\b", text, re.IGNORECASE):
             return "an HTML page"
         text = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())

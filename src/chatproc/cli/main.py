@@ -776,8 +776,18 @@ def _write_any_character() -> None:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
+def _leave_no_core() -> None:
+    """A process that dies leaves no image of its memory, which holds chats and the key."""
+    try:
+        import resource
+    except ImportError:  # not on Windows, which writes none into the folder
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
 def main() -> NoReturn:
     """The entry point of `chatproc`."""
+    _leave_no_core()
     code = run()
     if threading.active_count() > 1:
         # A thread that hangs in a source cannot be stopped, and the interpreter would wait for it.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chatproc.connectors import jsonl, toolkit
 from chatproc.connectors.base import FAULTS, BudgetSpentError, Pull, SyncError
 from chatproc.credentials import read_secret
-from chatproc.errors import ChatprocError, CredentialError
+from chatproc.errors import ChatprocError, CredentialError, without_secret
 from chatproc.holder import is_gone
 from chatproc.loop import due
 from chatproc.loop.pages import cursor_of, lines_of
@@ -301,12 +301,19 @@ class _Run:
         return due.End(
             outcome="failed",
             fault=fault,
-            text=text[:_LONGEST_TEXT],
+            text=without_secret(text, self._secret())[:_LONGEST_TEXT],
             pages=self.pages,
             more=self.more,
             page_limit=self.page_limit,
             **more,
         )
+
+    def _secret(self) -> str | None:
+        """What no error may repeat, whatever the server says."""
+        try:
+            return read_secret(self.setting.config, self.connection)
+        except CredentialError:
+            return None
 
     def _is_files(self) -> bool:
         return self.connection.toolkit == jsonl.TOOLKIT.name

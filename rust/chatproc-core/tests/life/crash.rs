@@ -44,8 +44,8 @@ pub fn crashing<T>(folder: &Path, point: &'static str, hit: u64, work: impl FnOn
             passed.set(passed.get() + 1);
             if passed.get() == hit {
                 for name in FILES {
-                    let _ = std::fs::remove_file(kept.join(name));
-                    let _ = std::fs::copy(folder.join(name), kept.join(name));
+                    let _ = fs_err::remove_file(kept.join(name));
+                    let _ = fs_err::copy(folder.join(name), kept.join(name));
                 }
                 resume_unwind(Box::new(Crash));
             }
@@ -56,7 +56,7 @@ pub fn crashing<T>(folder: &Path, point: &'static str, hit: u64, work: impl FnOn
         Ok(value) => Some(value),
         Err(cause) if cause.is::<Crash>() => {
             for name in ["state.db", "state.db-wal", "state.db-shm"] {
-                let _ = std::fs::remove_file(folder.join(name));
+                let _ = fs_err::remove_file(folder.join(name));
             }
             for name in FILES.iter().filter(|name| kept.join(name).exists()) {
                 fs_err::rename(kept.join(name), folder.join(name)).unwrap();

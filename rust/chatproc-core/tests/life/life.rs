@@ -121,11 +121,13 @@ impl Life {
             10 => self.export(),
             _ => self.change(chance),
         };
-        let done = match crash {
-            Some((point, hit)) => crashing(&folder, point, hit, work),
-            None => Some(work()),
+        let survived = if let Some((point, hit)) = crash {
+            crashing(&folder, point, hit, work).is_some()
+        } else {
+            work();
+            true
         };
-        if done.is_none() {
+        if !survived {
             self.say("  crashed");
             self.resolve();
         }
@@ -453,7 +455,8 @@ impl Life {
             Doubt::Files(after) => {
                 let stored = self.with_store(counts);
                 let found = after.into_iter().rev().find(|books| books.counts() == stored);
-                self.truth.books = found.expect("the store is as before or after a file");
+                self.truth.books =
+                    found.unwrap_or_else(|| panic!("{stored:?} is neither before nor after a file"));
             }
             Doubt::Page(place, books) => {
                 let cursor =
@@ -545,7 +548,7 @@ impl Life {
 
     /// A file that was published stays as it is, and no event is published twice.
     fn look_at_files(&mut self) {
-        let Ok(folder) = std::fs::read_dir(self.project.path("todos")) else { return };
+        let Ok(folder) = fs_err::read_dir(self.project.path("todos")) else { return };
         let mut found = BTreeMap::new();
         for entry in folder {
             let path = entry.unwrap().path();

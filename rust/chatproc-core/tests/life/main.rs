@@ -88,8 +88,9 @@ fn every_life_keeps_every_promise() {
             });
         }
     });
-    for (seed, what) in broken.into_inner().unwrap() {
-        let skip: Vec<String> = shortened(seed).iter().map(u64::to_string).collect();
+    let broken = broken.into_inner().unwrap();
+    if let Some((seed, what)) = broken.first() {
+        let skip: Vec<String> = shortened(*seed).iter().map(u64::to_string).collect();
         let command = format!(
             "CHATPROC_LIFE_SEED={seed} CHATPROC_LIFE_SKIP={} cargo test -p chatproc-core --features failpoints \
              --test life -- --nocapture",

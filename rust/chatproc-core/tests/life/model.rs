@@ -45,7 +45,7 @@ fn good(chance: &mut Chance, batch: &Batch, conversation: &ConversationRef, agai
                 draft["title"] = json!(task.view.title);
                 draft["priority"] = json!(task.view.priority);
             }
-            told.priority = draft["priority"].as_str().unwrap().to_owned();
+            draft["priority"].as_str().unwrap().clone_into(&mut told.priority);
             (told.task, told.seen) = (Some(task.task_id.clone()), i64::try_from(task.revision).ok());
         }
         tasks.push(draft);
