@@ -70,7 +70,7 @@ fn row(note: &Note) -> Row<'_> {
 
 /// Documents of a world, whose deliveries the bytes choose, are the oracle's, byte for byte.
 pub fn documents(bytes: &[u8]) {
-    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, bytes);
+    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, &endless(bytes));
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let Ok(world) = (world::world(14), world::options()).new_tree(&mut runner) else { return };
     let (deliveries, options) = world.current();
@@ -85,4 +85,16 @@ pub fn documents(bytes: &[u8]) {
         assert_eq!(built.document, oracle::document(&held, &groups, &options));
         assert!(built.document.chars().count() as u64 <= options.max_input_chars);
     }
+}
+
+/// The bytes, and more after them than any world needs: whoever draws again until a number fits ends.
+fn endless(bytes: &[u8]) -> Vec<u8> {
+    let mut made = bytes.to_vec();
+    let mut state =
+        bytes.iter().fold(8_u64, |state, &byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    while made.len() < bytes.len() + (1 << 17) {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        made.extend((state >> 16).to_le_bytes());
+    }
+    made
 }
