@@ -128,10 +128,10 @@ def attack(name: str, seconds: float, seed: int) -> tuple[int, Path | None]:
     until, done = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         content = damaged(chance, name)
-        began = time.monotonic()
+        began = time.process_time()
         try:
             READERS[name](content)
-            assert time.monotonic() - began < SLOW_SECONDS, "it took too long"
+            assert time.process_time() - began < SLOW_SECONDS, "it took too long"
         except Exception:  # noqa: BLE001 - whatever it is, it is a fault
             FAULTS.mkdir(exist_ok=True)
             kept = FAULTS / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"

@@ -172,7 +172,7 @@ fn documents_hold(lines: &[&[u8]], options: &Options) {
     }
 }
 
-fn options(bytes: &mut Bytes<'_>) -> Options {
+pub fn options(bytes: &mut Bytes<'_>) -> Options {
     Options {
         grouping: bytes.of(&[Grouping::Sql, Grouping::Time, Grouping::Session]),
         batching: bytes.of(&[Batching::Auto, Batching::SingleConversation]),

@@ -2,13 +2,12 @@
 
 use chatproc_core::event::{Kind, State};
 use chatproc_core::segment::{Grouping, Row, View, segment};
-use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::Bytes;
 use super::common::oracle::{self, Note, Rule};
-use super::common::world::{self, Delivery, Link};
+use super::common::world::{self, Delivery, File, Link};
 use super::common::{agenda_of, batches_of, intake_of};
+use super::events::options;
 
 /// Segments of rows with any links are those of the oracle.
 pub fn segments(bytes: &[u8]) {
@@ -68,12 +67,11 @@ fn row(note: &Note) -> Row<'_> {
     }
 }
 
-/// Documents of a world, whose deliveries the bytes choose, are the oracle's, byte for byte.
+/// Documents of a world, which the bytes choose, are the oracle's, byte for byte.
 pub fn documents(bytes: &[u8]) {
-    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, &endless(bytes));
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let Ok(world) = (world::world(14), world::options()).new_tree(&mut runner) else { return };
-    let (deliveries, options) = world.current();
+    let mut bytes = Bytes(bytes);
+    let options = options(&mut bytes);
+    let deliveries = deliveries(&mut bytes);
     let lines: Vec<Vec<u8>> = deliveries.iter().map(Delivery::line).collect();
     let intake = intake_of(lines.iter().map(Vec::as_slice));
     let built = batches_of(&intake, &agenda_of(&intake, &options), &options);
@@ -87,14 +85,47 @@ pub fn documents(bytes: &[u8]) {
     }
 }
 
-/// The bytes, and more after them than any world needs: whoever draws again until a number fits ends.
-fn endless(bytes: &[u8]) -> Vec<u8> {
-    let mut made = bytes.to_vec();
-    let mut state =
-        bytes.iter().fold(8_u64, |state, &byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    while made.len() < bytes.len() + (1 << 17) {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        made.extend((state >> 16).to_le_bytes());
+/// Messages of two rooms, six bytes each; what is told twice agrees.
+fn deliveries(bytes: &mut Bytes<'_>) -> Vec<Delivery> {
+    let mut told: Vec<Delivery> = Vec::new();
+    let mut second = 0;
+    while !bytes.0.is_empty() && told.len() < 24 {
+        let (shape, wait, link, who, files, length) =
+            (bytes.byte(), bytes.byte(), bytes.byte(), bytes.byte(), bytes.byte(), bytes.byte());
+        let number = told.len();
+        if shape % 8 == 7 && number > 0 {
+            let mut again = told[usize::from(link) % number].clone();
+            again.event_id = format!("again {number}");
+            again.collected_at += i64::from(wait % 3) * 1000;
+            again.sender_name = world::NAMES[usize::from(who) % 8].map(str::to_owned);
+            told.push(again);
+            continue;
+        }
+        second += i64::from(wait) * i64::from(wait % 4 + 1) * 4;
+        let key = format!("key {number}");
+        let predecessor = match link % 16 {
+            0 => None,
+            1..=11 => number.checked_sub(1).map(|before| format!("key {before}")),
+            place => Some(format!("key {}", place - 12)),
+        };
+        let sequence = (link & 64 == 0).then_some(Link { index: Some(i64::from(link)), predecessor });
+        told.push(Delivery {
+            state: bytes_word(shape, &["normal", "normal", "edited", "recalled"]),
+            kind: if shape & 32 != 0 && shape & 16 != 0 { "system" } else { "message" },
+            conversation: format!("room {}", shape >> 7),
+            sender_id: (who & 8 != 0).then(|| format!("s{}", who >> 5)),
+            sender_name: world::NAMES[usize::from(who) % 8].map(str::to_owned),
+            role: if who & 16 != 0 { "self" } else { "user" },
+            text: bytes_word(length, &["字", "a", "\"\u{1}", "😀"]).repeat(usize::from(length) * 2),
+            reply_to: (link & 32 != 0).then(|| format!("key {}", link % 8)),
+            files: (0..files % 3).map(|at| File::of(usize::from(files.wrapping_add(at)) % 9)).collect(),
+            sequence,
+            ..world::delivery(&key, second)
+        });
     }
-    made
+    told
+}
+
+fn bytes_word(byte: u8, words: &[&'static str; 4]) -> &'static str {
+    words[usize::from(byte % 4)]
 }
