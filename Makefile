@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 10
+LIVES ?= 10000
+FIRST ?= 0
 KILLS ?= 10000
 SEED ?= 0
 BIN := $(VENV)/bin
@@ -11,7 +13,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 # The machine's own pip settings stay in force; only its chatter goes.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow fuzz-importers break lint build wheel bench docs-check clean synapse
+.PHONY: help demo test test-slow lives fuzz fuzz-importers break lint build wheel bench docs-check clean synapse
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +32,14 @@ test-slow: build small-model ## Run the long modes too.
 .PHONY: small-model
 small-model: build
 	$(BIN)/python tests/fetch_small_model.py
+
+lives: ## Live LIVES (10000) whole lives of a store by seeds, from FIRST (0) on.
+	CHATPROC_LIFE_SEEDS=$(LIVES) CHATPROC_LIFE_FIRST=$(FIRST) \
+	cargo test -q --release -p chatproc-core --features failpoints --test life
+
+fuzz: build ## Fuzz the core's entry points and the readers of attachments for MINUTES (10) each.
+	rust/chatproc-core/fuzz/run $(MINUTES)
+	$(BIN)/python tests/fuzz_readers.py $(MINUTES)
 
 fuzz-importers: build ## Attack the importers with damaged samples for MINUTES (10).
 	$(BIN)/python tests/fuzz_importers.py $(MINUTES)

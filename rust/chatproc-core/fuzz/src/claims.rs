@@ -157,6 +157,7 @@ fn basis(draft: &Draft, texts: &[&str]) -> Basis {
             content_fp: Vec::new(),
             time: String::new(),
             usage: Value::Null,
+            times_version: None,
         },
     }
 }

@@ -3,7 +3,7 @@
 //! change; crashes at fail points. After every step `verify` finds nothing, and the store is what a slow
 //! model of the contract (`truth.rs`) says.
 //!
-//!     CHATPROC_LIFE_SEEDS=10000 cargo test …    # so many lives; 300 without it
+//!     CHATPROC_LIFE_SEEDS=10000 cargo test …    # so many lives; 60 without it
 //!     CHATPROC_LIFE_SEED=17 cargo test …        # this one alone, told step by step
 //!
 //! A life that breaks is shortened to the steps that it needs, and its failure says the command.
@@ -69,7 +69,7 @@ fn every_life_keeps_every_promise() {
         return;
     }
     let first = number("CHATPROC_LIFE_FIRST").unwrap_or(0);
-    let seeds = number("CHATPROC_LIFE_SEEDS").unwrap_or(300);
+    let seeds = number("CHATPROC_LIFE_SEEDS").unwrap_or(60);
     let next = AtomicU64::new(first);
     let broken = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
