@@ -192,6 +192,24 @@ def test_a_task_shows_its_source_within_the_talk_with_the_quote_marked(
     assert f"model:{'stand-in'}" in page.text
 
 
+def test_every_source_of_a_task_is_shown(tmp_path: Path) -> None:
+    texts = [f"第 {number} 件事" for number in range(30)]
+
+    def all_of_it(request: dict[str, Any]) -> sse.Answer:
+        (conversation,) = sse.document_of(request)["conversations"]
+        refs = [message["id"] for message in conversation["segments"][0]["messages"][::5]]
+        return sse.submits({"c1": [sse.new_task("几件事", refs)]})
+
+    with sse.ModelServer(all_of_it) as model_server:
+        project = Project(tmp_path / "p", model_server.base_url)
+        project.batch("a.jsonl", *chat("a", *texts))
+        project.once()
+    with ConsoleServer(project.root / "config" / "processor.toml") as server:
+        own = Browser(server.port).opened(server.address)
+        text = own.get(f"/tasks/{project.tasks()[0]['task_id']}").text
+    assert [told for told in texts if told in text] == [*texts[:14], texts[15], texts[20], texts[25]]
+
+
 def test_a_page_of_an_attachment_is_read_anew_with_the_quote_marked(
     browser: Browser, project: Project
 ) -> None:

@@ -164,6 +164,7 @@ def watched(context: BrowserContext, console: ConsoleServer) -> tuple[Page, list
     faults: list[str] = []
     page = context.new_page()
     page.on("console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None)
+    page.on("response", lambda got: faults.append(got.url) if got.status >= 400 else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
     own = f"http://127.0.0.1:{console.port}/"
     page.on("request", lambda asked: None if asked.url.startswith(own) else faults.append(asked.url))

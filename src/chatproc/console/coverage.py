@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from chatproc.console.visit import Visit
 
-_AROUND = 10
+_AROUND = 6
 
 
 def shown(visit: Visit) -> Response:

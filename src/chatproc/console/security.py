@@ -6,10 +6,10 @@ Every request passes the gate before any page sees it. The gate knows no page, n
 from __future__ import annotations
 
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _HEADERS = {
 }
 _ENTERED = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>chatproc</title>'
+    '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
     '<meta http-equiv="refresh" content="0; url=/"><p><a href="/">chatproc</a></p></html>'
 )
 _CLOSED = (
@@ -79,11 +80,7 @@ class Gate:
         Args:
             headers: By lower-case name.
         """
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self._cookie_name)
-        except CookieError:
-            return False
-        return cookie is not None and _same(cookie.value, self._cookie)
+        return _same(cookie_parser(headers.get("cookie", "")).get(self._cookie_name, ""), self._cookie)
 
     def is_own_host(self, headers: dict[str, str]) -> bool:
         """Whether the browser asks for the console's own name, not for one that was bent to this machine.

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from chatproc.config import Config
     from chatproc.console.visit import Visit
-    from chatproc.excerpt import Excerpt
     from chatproc.results import Task, TaskRevision
 
     Json = dict[str, Any]
@@ -30,8 +28,8 @@ PRIORITIES = ("P0", "P1", "P2", "P3", "P4")
 SORTS = ("due", "priority", "updated", "created")
 
 _PAGE = 25
-_LONGEST_EXCERPTS = 12
-"""Sources of one task that are shown with what was said around them."""
+_EXCERPTS = 3
+"""Sources of one task that are shown with what was said around them; the others are shown alone."""
 _NO_FIELDS_OF_A_CHANGE = {"processing", "context", "sources", "needs_review", "review_reasons"}
 
 
@@ -154,25 +152,23 @@ def one(visit: Visit) -> Response:
     config = visit.config
     task = get_task(config, visit.place("task"))
     now = now_in(config.rules.timezone)
+    sources = {source["message_key"]: source for source in task.sources}
+    excerpts = read_excerpts(config, list(sources)[:_EXCERPTS])
+    shown = {way.document["message_key"] for excerpt in excerpts for way in excerpt.ways}
     return visit.show(
         "task.html",
         task=task,
         record=task.record,
         term=term_of(task, now),
         now=now,
-        excerpts=_excerpts(config, task),
-        sources={source["message_key"]: source for source in task.sources},
+        excerpts=excerpts,
+        sources=sources,
+        others=[source for key, source in sources.items() if key not in shown],
         evidence=_evidence(task),
         history=_history(task_history(config, task.task_id)),
         priorities=PRIORITIES,
         new_request=lambda: str(uuid.uuid4()),
     )
-
-
-def _excerpts(config: Config, task: Task) -> list[Excerpt]:
-    """The first sources with what was said around them; any others stand in the list of all."""
-    keys = [source["message_key"] for source in task.sources[:_LONGEST_EXCERPTS]]
-    return read_excerpts(config, keys)
 
 
 def _evidence(task: Task) -> list[Json]:
