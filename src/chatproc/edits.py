@@ -6,7 +6,6 @@ may be a key is never shown: a mask stands in its place, and stands for the same
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from chatproc.config import config_of
 from chatproc.errors import ConfigError, FileChangedError
 from chatproc.rules import rules_of
+from chatproc.whole import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,38 +244,13 @@ def _save(file: Path, text: str, expected_sha256: str) -> Path | None:
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     backup = None
     if before and before != content:
-        backup = _new_file(file, f"{time.strftime('%Y%m%d-%H%M%S')}.bak", before, mode)
-    whole = _new_file(file, "tmp", content, mode)
-    with contextlib.ExitStack() as undone:
-        undone.callback(whole.unlink)
+        backup = file.with_name(f"{file.name}.{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}.bak")
+        with whole_file(backup, new=True) as kept:
+            os.fchmod(kept.fileno(), mode)
+            kept.write(before)
+    with whole_file(file) as replaced:
+        os.fchmod(replaced.fileno(), mode)
+        replaced.write(content)
         if _digest(_content(file)) != expected_sha256:
             raise _changed(file)
-        whole.replace(file)
-        undone.pop_all()
-    _flush_folder(file.parent)
     return backup
-
-
-def _new_file(file: Path, ending: str, content: bytes, mode: int) -> Path:
-    """A file beside another, on the disk when this returns."""
-    beside = file.with_name(f"{file.name}.{secrets.token_hex(3)}.{ending}")
-    opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(opened, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        beside.chmod(mode)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise
-    return beside
-
-
-def _flush_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
