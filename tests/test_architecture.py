@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import chatproc
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "chatproc"
 CORE = ROOT / "rust" / "chatproc-core" / "src"
@@ -32,6 +34,9 @@ HEAVY = {
     "httpx2",
     "pydantic",
     "watchfiles",
+    "jinja2",
+    "starlette",
+    "uvicorn",
 }
 
 
@@ -118,6 +123,20 @@ def test_connectors_fetch_and_nothing_else() -> None:
         known = {name for name in imports(file, top_level=False) if name.startswith("chatproc.")}
         for name in known:
             assert name.split(".")[1] in {"connectors", "importers", "config", "errors"}, (file, name)
+
+
+def test_the_console_uses_what_is_public() -> None:
+    """It is one more caller of the package: no core, no command, no part of the agent."""
+    shared = {"config", "console", "errors", "plaintext", "results"}
+    functions = {"edits", "evidence", "excerpt", "pipeline", "schedule"}
+    for file in (PACKAGE / "console").glob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chatproc."):
+                home = (node.module or "").split(".")[1]
+                assert home in shared | functions, (file, home)
+                if home in functions:
+                    assert {alias.name for alias in node.names} <= set(chatproc.__all__), file
 
 
 def test_when_a_connection_is_due_is_decided_without_a_clock() -> None:

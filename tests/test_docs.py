@@ -149,7 +149,7 @@ def test_every_dependency_has_its_reason() -> None:
     cargo, project = (tomllib.loads(page(name)) for name in ("Cargo.toml", "pyproject.toml"))
     python = [
         *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["local"],
+        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
         *project["dependency-groups"]["dev"],
         *project["build-system"]["requires"],
     ]

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from chatproc.schedule import connections, find_connection, sync_connections
+from chatproc.schedule import connections, sync_connections
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -38,8 +38,7 @@ def sync(visit: Visit) -> Response:
         visit: The request.
     """
     config = visit.config
-    found = find_connection(config, unquote(visit.field("connection")))
-    name, force = f"{found.toolkit}/{found.id}", visit.field("force") == "yes"
+    name, force = unquote(visit.field("connection")), visit.field("force") == "yes"
 
     async def work_through(_work: Work) -> SyncReport:
         return await asyncio.to_thread(sync_connections, config, name, force=force)
