@@ -335,5 +335,5 @@ def test_every_page_is_accessible_and_fits(
         assert grave == [], path
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, path
-    assert [fault for fault in faults if "404" not in fault and "400" not in fault] == []
+    assert [fault for fault in faults if not re.search("/nowhere$|cursor=x$|status of 40[04]", fault)] == []
     context.close()
