@@ -28,6 +28,10 @@ const UNSEEN: [(&str, &[&str]); 11] = [
     ("meta", &["*"]),
 ];
 
+/// Of the deliveries of a message the store keeps the newest one's line alone: no other hash can be made again.
+const NEWEST: &str = "WHERE EXISTS(SELECT 1 FROM messages m WHERE m.message = events.message
+                        AND m.revision = events.revision AND (m.merged IS NULL))";
+
 /// A store in which everything occurs, closed, and its exported files.
 fn everything() -> Chat {
     let mut chat = Chat::new(Options { max_conversation_chars: 900, ..Options::default() });
@@ -137,10 +141,7 @@ fn unfound_in(chat: &Chat, table: &str) -> Vec<String> {
     let keys =
         names(&conn, &format!("SELECT name FROM pragma_table_info('{table}') WHERE pk > 0 ORDER BY pk"));
     let rows: Vec<Vec<Value>> = {
-        // Of the deliveries of a message the store keeps the newest one's line alone.
-        let newest = "WHERE EXISTS(SELECT 1 FROM messages m WHERE m.message = events.message
-                        AND m.revision = events.revision AND (m.merged IS NULL))";
-        let which = if table == "events" { newest } else { "" };
+        let which = if table == "events" { NEWEST } else { "" };
         let mut query = conn.prepare(&format!("SELECT * FROM \"{table}\" {which}")).unwrap();
         let all = query.query_map([], |row| (0..columns.len()).map(|at| row.get(at)).collect()).unwrap();
         all.collect::<rusqlite::Result<_>>().unwrap()
@@ -220,7 +221,9 @@ fn dump(state: &Path) -> rusqlite::Result<String> {
     let conn = Connection::open(state)?;
     let mut dump = String::new();
     for table in [&MESSAGES[..], &COMMITS, &TASKS].concat() {
-        let mut query = conn.prepare(&format!("SELECT * FROM \"{table}\" NOT INDEXED ORDER BY 1, 2"))?;
+        let which = if table == "events" { NEWEST } else { "" };
+        let mut query =
+            conn.prepare(&format!("SELECT * FROM \"{table}\" NOT INDEXED {which} ORDER BY 1, 2"))?;
         let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
