@@ -157,6 +157,42 @@ def test_a_browser_gets_the_language_that_it_asks_for_until_another_is_chosen(br
     assert "待办" in chosen.text
 
 
+def test_every_page_is_there_before_there_is_a_store(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    with ConsoleServer(project.root / "config" / "processor.toml") as server:
+        own = Browser(server.port).opened(server.address)
+        assert [settled(own, path).status for path in PAGES] == [200] * len(PAGES)
+    assert not project.state.exists()
+
+
+def test_no_address_breaks_a_page(browser: Browser) -> None:
+    """What a person may have typed or bent is refused or passed over; a 500 is a fault of ours."""
+    odd = ("%00", "%ff", "-1", "9" * 20, "²", "../..", "%F0%9F%90%88" * 300, "'%22%3B--", "x" * 9000)
+    fields = (
+        "q",
+        "term",
+        "status",
+        "priority",
+        "people",
+        "platform",
+        "conversation",
+        "sort",
+        "cursor",
+        "said",
+    )
+    for value in odd:
+        addresses = [f"/tasks?{name}={value}" for name in fields]
+        addresses += [f"/tasks/{value}", f"/tasks/{value}/evidence/{value}", f"/works/{value}"]
+        addresses += [f"/preview?limit={value}", f"/preview?work={value}", f"/refused?from={value}"]
+        addresses += [f"/coverage?key={value}", f"/rules?draft={value}", f"/rules/drafts/{value}"]
+        for address in addresses:
+            assert settled(browser, address.replace("²", "%C2%B2")).status in {200, 400, 404}, address
+    token = dict(browser.get("/rounds").form("/rounds/start").fields)["form_token"]
+    for value in odd[2:4]:
+        for path in (f"/refused/{value}/retry", f"/refused/{value}/discard", f"/rules/drafts/{value}/save"):
+            assert browser.post(path, [("form_token", token)]).status == 400, path
+
+
 # ── tasks ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

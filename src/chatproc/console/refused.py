@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chatproc.console.visit import number_of
 from chatproc.pipeline import discard_quarantined, quarantine, retry_quarantined, status
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def listed(visit: Visit) -> Response:
     """
     config = visit.config
     lines = quarantine(config)
-    begin = int(visit.asked("from")) if visit.asked("from").isdecimal() else 0
+    begin = number_of(visit.asked("from")) or 0
     return visit.show(
         "refused.html",
         lines=[line.to_dict() for line in lines[begin : begin + _PAGE]],
@@ -39,7 +40,7 @@ def retry(visit: Visit) -> Response:
     Args:
         visit: The request.
     """
-    answer = retry_quarantined(visit.config, int(visit.place("line")))
+    answer = retry_quarantined(visit.config, number_of(visit.place("line")) or 0)
     return visit.go(visit.field("back"), f"retry_{answer['outcome']}")
 
 
@@ -49,5 +50,5 @@ def discard(visit: Visit) -> Response:
     Args:
         visit: The request.
     """
-    discard_quarantined(visit.config, int(visit.place("line")))
+    discard_quarantined(visit.config, number_of(visit.place("line")) or 0)
     return visit.go(visit.field("back"), "discarded")

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from chatproc.console.shown import now_in
+from chatproc.console.visit import number_of
 from chatproc.errors import ChatprocError, TaskConflict
 from chatproc.evidence import read_evidence
 from chatproc.excerpt import read_excerpts
@@ -196,7 +197,7 @@ def evidence(visit: Visit) -> Response:
     """
     config = visit.config
     task = get_task(config, visit.place("task"))
-    number = int(visit.place("number"))
+    number = number_of(visit.place("number")) or 0
     page = read_evidence(config, task, number)
     return visit.show("evidence.html", task=task, page=page, quotes=_evidence(task)[number - 1]["quotes"])
 
@@ -242,13 +243,13 @@ def set_priority(visit: Visit) -> Response:
 
 def _change(visit: Visit) -> Json:
     """Who changes what: a form is one request, however often it is sent."""
-    revision = visit.field("revision")
-    if not revision.isdecimal():
+    revision = number_of(visit.field("revision"))
+    if revision is None:
         raise TaskConflict("the form does not say which revision of the task it changes")
     return {
         "request_id": f"console:{visit.field('request')}",
         "actor": _user(),
-        "expected_revision": int(revision),
+        "expected_revision": revision,
         "note": visit.field("note").strip() or None,
     }
 

@@ -180,6 +180,19 @@ class Visit:
         return RedirectResponse(path, 303)
 
 
+def number_of(text: str) -> int | None:
+    """A number as a form or an address says it, `None` where it says none.
+
+    Args:
+        text: From whoever wrote the address.
+
+    Example:
+        >>> number_of("12"), number_of("-1"), number_of("9" * 20)
+        (12, None, None)
+    """
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+
+
 def told(error: Exception) -> ChatprocError:
     """An error in the three lines of the package.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from chatproc.console.visit import told
+from chatproc.console.visit import number_of, told
 from chatproc.errors import ChatprocError
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from chatproc.results import Progress
 
-_KEPT = 20
+_KEPT = 8
+"""Works of each kind."""
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Work:
 
 
 class Works:
-    """All works of a console, the newest kept."""
+    """The works of a console, the newest of each kind kept."""
 
     def __init__(self) -> None:
         """None yet."""
@@ -107,9 +108,10 @@ class Works:
                     return known
             work = Work(next(self._numbers), kind, about)
             self._works[work.number] = work
-            over = [number for number, known in self._works.items() if known.over.is_set()]
-            for number in over[: max(0, len(self._works) - _KEPT)]:
-                del self._works[number]
+            alike = [known for known in self._works.values() if known.kind == kind]
+            for known in alike[:-_KEPT]:
+                if known.over.is_set():
+                    del self._works[known.number]
         threading.Thread(target=work.run, args=(call,), name=f"console {kind}", daemon=True).start()
         return work
 
@@ -119,7 +121,7 @@ class Works:
         Args:
             number: As the path says it.
         """
-        return self._works.get(int(number)) if number.isdecimal() else None
+        return self._works.get(number_of(number) or 0)
 
     def of(self, kind: str) -> list[Work]:
         """Those of a kind, the newest first.

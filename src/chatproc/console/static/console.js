@@ -4,8 +4,8 @@
 const shown = document.querySelector("[data-work]");
 
 async function watch() {
-  const answer = await fetch(`/works/${shown.dataset.work}`, { headers: { Accept: "application/json" } });
-  if (!answer.ok) return;
+  const answer = await fetch(`/works/${shown.dataset.work}`).catch(() => null);
+  if (!answer?.ok) return; // the console has ended
   const work = await answer.json();
   if (work.over) {
     location.reload();
