@@ -1,4 +1,4 @@
-"""Two days of a small project over the core, with a played model and a played clock: same input, same bytes.
+"""Days of a small project over the core, with a played model and a played clock: same input, same bytes.
 
 A day is a program that may be cut off anywhere and is then simply run again, as a person would. Run in
 processes that are killed, so it imports nothing but the core.
@@ -59,8 +59,15 @@ class Life:
     # ── a day ────────────────────────────────────────────────────────────────────────────────────────
 
     def day(self, number: int) -> None:
-        """A day's work: a sync, rounds until nothing is pending, the user's clicks, a backup."""
+        """A day's work: a sync, rounds until nothing is pending, the user's clicks, a backup.
+
+        On the first day it begins with batches, which build the store; on the last one, of another project,
+        with a sync, which makes it.
+        """
         now = NOW + number * DAY
+        if number == 0:
+            with _Round(self.state, now) as store:
+                store.ingest(self.input(now))
         self.sync(number, now)
         while self.round(now):
             pass
