@@ -14,7 +14,7 @@ import pytest
 from chatproc import get_task, list_tasks, load_config, status, task_history
 from chatproc.console.server import ConsoleServer
 from chatproc.console.texts import LANGUAGES, catalogue, preferred
-from chatproc.edits import masked, read_config_text, save_config, save_rules
+from chatproc.edits import masked, read_config_text, read_rules_text, save_config, save_rules
 from chatproc.errors import ConfigError, FileChangedError
 from tests import sse
 from tests.browser import Answered, Browser
@@ -514,14 +514,30 @@ def test_a_linked_file_stays_a_link_and_a_full_disk_leaves_the_file(tmp_path: Pa
     link.symlink_to(real)
     with pytest.raises(FileChangedError):
         save_rules(link, "b\n", expected_sha256="0")
-    from chatproc.edits import read_rules_text
-
     save_rules(link, "b\n", expected_sha256=read_rules_text(link).sha256)
     assert link.is_symlink()
     assert real.read_text(encoding="utf-8") == "b\n"
     new = tmp_path / "new" / "rules.md"
     assert save_rules(new, "c\n", expected_sha256=read_rules_text(new).sha256) is None
     assert new.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_change_in_the_middle_of_saving_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = tmp_path / "rules.md"
+    rules.write_text("a\n", encoding="utf-8")
+    before = read_rules_text(rules)
+
+    def while_another_saves(_form: str) -> str:
+        rules.write_text("theirs\n", encoding="utf-8")
+        return "now"
+
+    monkeypatch.setattr("chatproc.edits.time.strftime", while_another_saves)
+    with pytest.raises(FileChangedError):
+        save_rules(rules, "mine\n", expected_sha256=before.sha256)
+    assert rules.read_text(encoding="utf-8") == "theirs\n"
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".tmp"] == []
 
 
 # ── the command ────────────────────────────────────────────────────────────────────────────────────────
