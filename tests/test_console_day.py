@@ -197,7 +197,7 @@ def test_a_day(  # noqa: PLR0915 - a day is long
     # Search, read a source.
     page.get_by_role("searchbox").fill("302")
     page.keyboard.press("Enter")
-    assert page.locator("#found").inner_text() == "1 tasks"
+    assert page.locator("#found").inner_text() == "Tasks found: 1"
     page.get_by_role("link", name="交实验报告到 302").click()
     assert page.locator(".source mark").all_inner_texts() == ["昨天 17:00 前", "302"]
     assert "大家实验做完了吗" in page.locator(".talk").inner_text()
@@ -227,7 +227,7 @@ def test_a_day(  # noqa: PLR0915 - a day is long
     page.get_by_role("button", name="Look at the changes").click()
     page.get_by_text("With this draft").wait_for()
     assert page.locator(".diff .added").all_inner_texts() == ["+ P2: 体检。"]
-    assert re.search(r"With this draft\s+4 groups, price about 0\.\d+", page.locator("main").inner_text())
+    assert re.search(r"With this draft\s+groups: 4, price about 0\.\d+", page.locator("main").inner_text())
     assert project.rules.read_text(encoding="utf-8") == before
     picture(page, "rules")
     page.get_by_role("button", name="Save the rules").click()
@@ -237,7 +237,7 @@ def test_a_day(  # noqa: PLR0915 - a day is long
     # Something new comes; preview, then run a round and watch it to its end.
     project.batch("b.jsonl", event("new", "请大家预约体检", conversation="体检"))
     page.get_by_role("link", name="Preview").click()
-    page.get_by_text("5 groups are pending").wait_for()
+    page.get_by_text("Pending groups: 5").wait_for()
     page.get_by_text("Request 1").click()
     assert '"text":' in page.locator("pre").first.inner_text()
     picture(page, "preview")

@@ -40,7 +40,7 @@ def speaker(language: str) -> Say:
 
     Example:
         >>> speaker("en")("tasks.found", n=3)
-        '3 tasks'
+        'Tasks found: 3'
     """
     texts = catalogue(language)
 
