@@ -490,15 +490,23 @@ def _explain(voice: Voice, message_key: str) -> None:
                      show_default=True),
         click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True),
         click.option("--cursor", help="Where the last page said to go on."),
+        click.option("--format", "form", type=click.Choice(["ics", "md", "csv", "json", "todo.txt"]),
+                     help="The page in a format that other programs read."),
     ),
 )  # fmt: skip
-def _tasks(voice: Voice, **filters: Any) -> None:  # noqa: ANN401 - click hands over what was declared
+def _tasks(voice: Voice, form: str | None, **filters: Any) -> None:  # noqa: ANN401 - click hands over what was declared
     """List tasks."""
     from chatproc import pipeline
+    from chatproc.shapes import shape
 
+    if voice.as_json and form not in {None, "json"}:
+        raise click.UsageError(f"--json and --format {form} ask for two documents: leave one out")
     several = {name: list(filters[name]) or None for name in ("status", "priority", "people")}
     page = pipeline.list_tasks(voice.config(), **{**filters, **several})
-    voice.show(page.to_dict(), render.tasks_blocks)
+    if form is None:
+        voice.show(page.to_dict(), render.tasks_blocks)
+    else:
+        sys.stdout.write(f"{render.json_text(page.to_dict())}\n" if form == "json" else shape(page, form))
     if page.next_cursor is not None:
         voice.say(f"{len(page)} of {page.total} tasks; more with --cursor {page.next_cursor}")
 
