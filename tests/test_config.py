@@ -22,6 +22,8 @@ from chatproc.errors import ConfigError
 from chatproc.pipeline import reading
 
 ROOT = Path(__file__).parent.parent
+FEED = '[[publish]]\nkind = "ics"\nfile = "x.ics"\n'
+CALDAV = '[[publish]]\nkind = "caldav"\nname = "a"\nurl = "{}"'
 JSONL = '[[connections]]\ntoolkit = "jsonl"\nid = "a"\npaths = ["x"]\n'
 
 
@@ -145,6 +147,7 @@ def test_a_glob_is_taken_where_the_core_takes_it(tmp_path: Path, glob: str, coun
         ("[agent.prices]\ninptu = 3", "[agent.prices]", "inptu", "input"),
         ("[input]\nstart_ta = 3", "[input]", "start_ta", "start_at"),
         (JSONL + 'pahts = ["x"]', "[[connections]] 1 (jsonl)", "pahts", "paths"),
+        (FEED + 'name = "a"\nkeep_day = 3', "[[publish]] 1 (ics)", "keep_day", "keep_days"),
         ('root = "x"', "", "root", ""),
         ('file = "x"', "", "file", ""),
     ],
@@ -203,6 +206,14 @@ def test_a_key_of_another_table_is_told_where_it_belongs(tmp_path: Path) -> None
         ('[[connections]]\ntoolkit = "telex"\nid = "a"', "toolkit", "'telex'", "jsonl, imap"),
         ('[[connections]]\ntoolkit = 3\nid = "a"', "toolkit", "3", "jsonl, imap"),
         ("connections = [3]", "connections[0]", "3", "a table"),
+        ("publish = [3]", "publish[0]", "3", "a table"),
+        ('[publish]\nname = "x"', "publish", "(not shown)", "[[publish]]: two brackets"),
+        ('[[publish]]\nkind = "icz"\nname = "a"', "kind", "'icz'", "caldav, ics, markdown"),
+        ('[[publish]]\nkind = ["ics"]\nname = "a"', "kind", "['ics']", "caldav, ics, markdown"),
+        (f'{FEED}name = "a/b"', "name", "'a/b'", "letters, digits"),
+        (f'{FEED}name = "a"\n{FEED}name = "a"', "publish.name", "'a'", "given once"),
+        (CALDAV.format("http://example.org/x"), "url", "http://example.org/x", "https://"),
+        (CALDAV.format("https://u:p@example.org/x"), "url", "(not shown)", "without user"),
         (JSONL + JSONL.replace("jsonl", "JSONL"), "id", "'a'", "once within jsonl"),
     ],
 )  # fmt: skip

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         update_task_status,
         verify,
     )
+    from chatproc.publishing import publish
     from chatproc.results import (
         Backup,
         ConnectionStates,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         Plan,
         Preview,
         Progress,
+        PublishReport,
         QuarantinedLine,
         ResolvedTime,
         RoundReport,
@@ -109,6 +111,7 @@ _HOMES = {
         "update_task_status",
         "verify",
     ),
+    "chatproc.publishing": ("publish",),
     "chatproc.results": (
         "Backup",
         "ConnectionStates",
@@ -117,6 +120,7 @@ _HOMES = {
         "Plan",
         "Preview",
         "Progress",
+        "PublishReport",
         "QuarantinedLine",
         "ResolvedTime",
         "RoundReport",
@@ -159,6 +163,7 @@ __all__ = [
     "Plan",
     "Preview",
     "Progress",
+    "PublishReport",
     "QuarantinedLine",
     "ResolvedTime",
     "RoundReport",
@@ -188,6 +193,7 @@ __all__ = [
     "plan_events",
     "plan_run",
     "preview",
+    "publish",
     "quarantine",
     "quarantined_line",
     "read_config_text",

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from chatproc.agent import weights
-from chatproc.config import is_loopback, not_configured_error
-from chatproc.credentials import read_api_key, read_secret
+from chatproc.config import CaldavTarget, is_loopback, not_configured_error
+from chatproc.credentials import read_api_key, read_secret, read_target_secret
 from chatproc.errors import ChatprocError, CredentialError
 from chatproc.rules import read_rules
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from chatproc.config import Config, ConnectionConfig
+    from chatproc.config import Config, ConnectionConfig, Target
 
 _SECONDS_A_SERVER = 0.3
 _MOST_MODELS = 50
@@ -122,6 +122,7 @@ def check_project(config: Config) -> list[Finding]:
     if config.agent.is_configured:
         findings.append(_credential(config))
     findings += [_connection(config, connection) for connection in config.connections if connection.enabled]
+    findings += [_target(config, target) for target in config.publish]
     findings += _dotenv(config.root / ".env")
     return findings
 
@@ -251,6 +252,18 @@ def _connection(config: Config, connection: ConnectionConfig) -> Finding:
         text = f"{name} has neither secret_file nor secret_env"
         return Finding("connections", "broken", text, hint, CredentialError.exit_code)
     return Finding("connections", "ok", name if secret is None else f"{name}, secret found")
+
+
+def _target(config: Config, target: Target) -> Finding:
+    """Whether a publish could begin; no server is asked."""
+    if not isinstance(target, CaldavTarget):
+        return _folder("publish", target.file.parent)
+    try:
+        secret = read_target_secret(config, target)
+    except CredentialError as error:
+        return _broken("publish", error)
+    found = "no password" if secret is None else "password found"
+    return Finding("publish", "ok", f"{target.name}, {found}")
 
 
 def _dotenv(file: Path) -> Iterator[Finding]:

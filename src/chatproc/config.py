@@ -511,6 +511,74 @@ _CONNECTIONS: dict[str, type[ConnectionConfig]] = {
 }
 
 
+class PublishConfig(_Section):
+    """What every `[[publish]]` entry has, whatever its kind."""
+
+    kind: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+    """Of the target, given once."""
+
+
+class CaldavTarget(PublishConfig):
+    """A task list of a CalDAV server."""
+
+    kind: Literal["caldav"]
+    url: _Endpoint
+    """Of the list itself."""
+    user: str = ""
+    secret_env: _VariableName = ""
+    secret_file: _OptionalPath = None
+    ca_file: _OptionalPath = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> CaldavTarget:
+        if self.url.startswith("http:") and not is_loopback(self.url):
+            bound = "https:// (plain http shows tasks and password to the network; it is for this machine)"
+            raise _DisagreementError("url", self.url, bound)
+        return self
+
+
+class _FileTarget(PublishConfig):
+    """A file that is written as a whole."""
+
+    file: _Path
+    keep_days: _Amount = 30
+    """How long a completed or cancelled task stays in it."""
+
+
+class IcsTarget(_FileTarget):
+    """An iCalendar file to subscribe to."""
+
+    kind: Literal["ics"]
+
+
+class MarkdownTarget(_FileTarget):
+    """A note of a vault."""
+
+    kind: Literal["markdown"]
+
+
+Target = CaldavTarget | IcsTarget | MarkdownTarget
+"""An entry of `[[publish]]`."""
+
+_TARGETS: dict[str, type[PublishConfig]] = {
+    "caldav": CaldavTarget,
+    "ics": IcsTarget,
+    "markdown": MarkdownTarget,
+}
+
+
+def _target(entry: object, info: ValidationInfo) -> object:
+    """An entry of `[[publish]]`, checked by the model of its kind."""
+    if isinstance(entry, PublishConfig):
+        return entry
+    kind = _named(entry, "kind")
+    settings = _TARGETS.get(kind) if isinstance(kind, str) else None
+    if settings is None:
+        raise _DisagreementError("kind", kind, f"one of {', '.join(_TARGETS)}")
+    return _checked(entry, kind, settings, info)
+
+
 def _settings_of(name: str) -> type[ConnectionConfig] | None:
     """The model that checks a toolkit's entries; only unknown names look at what else is installed."""
     if name in _CONNECTIONS:
@@ -521,23 +589,34 @@ def _settings_of(name: str) -> type[ConnectionConfig] | None:
     return None if found is None else found.settings
 
 
-def _connection(entry: object, info: ValidationInfo) -> object:
-    """An entry, checked by the model of its toolkit; faults are told under the toolkit's name."""
+def _connection(entry: Any, info: ValidationInfo) -> object:  # noqa: ANN401 - any TOML value
+    """An entry of `[[connections]]`, checked by the model of its toolkit."""
     if isinstance(entry, ConnectionConfig):
         return entry
-    if not isinstance(entry, dict):
-        raise ValueError("a table")  # noqa: TRY004 - pydantic reads ValueError
-    if "toolkit" not in entry:
-        missing = InitErrorDetails(type="missing", loc=("toolkit",), input=entry)
-        raise ValidationError.from_exception_data("connection", [missing])
-    name = entry["toolkit"].lower() if isinstance(entry["toolkit"], str) else entry["toolkit"]
+    named = _named(entry, "toolkit")
+    name = named.lower() if isinstance(named, str) else named
     settings = _settings_of(name) if isinstance(name, str) else None
     if settings is None:
         from chatproc.connectors import names
 
-        raise _DisagreementError("toolkit", entry["toolkit"], f"one of {', '.join(names())}")
+        raise _DisagreementError("toolkit", named, f"one of {', '.join(names())}")
+    return _checked({**entry, "toolkit": name}, name, settings, info)
+
+
+def _named(entry: object, key: str) -> Any:  # noqa: ANN401 - any TOML value
+    """What an entry says in the key that chooses its model."""
+    if not isinstance(entry, dict):
+        raise ValueError("a table")  # noqa: TRY004 - pydantic reads ValueError
+    if key not in entry:
+        missing = InitErrorDetails(type="missing", loc=(key,), input=entry)
+        raise ValidationError.from_exception_data("entry", [missing])
+    return entry[key]
+
+
+def _checked(entry: object, name: str, settings: type[BaseModel], info: ValidationInfo) -> object:
+    """An entry, checked by its model; faults are told under the model's name."""
     try:
-        return settings.model_validate({**entry, "toolkit": name}, context=info.context)
+        return settings.model_validate(entry, context=info.context)
     except ValidationError as error:
         faults = [
             InitErrorDetails(
@@ -548,13 +627,15 @@ def _connection(entry: object, info: ValidationInfo) -> object:
         raise ValidationError.from_exception_data(name, faults) from None
 
 
-def _tables(value: object) -> object:
+def _tables(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, (list, tuple)):
-        raise ValueError("tables, each under a line [[connections]]: two brackets")  # noqa: TRY004 - as above
+        what = f"tables, each under a line [[{info.field_name}]]: two brackets"
+        raise ValueError(what)  # noqa: TRY004 - pydantic reads ValueError
     return tuple(value)
 
 
 _Connection = Annotated[ConnectionConfig, PlainValidator(_connection)]
+_Target = Annotated[Target, PlainValidator(_target)]
 
 
 class _Document(_Section):
@@ -569,6 +650,7 @@ class _Document(_Section):
     attachments: AttachmentsConfig
     schedule: ScheduleConfig
     connections: Annotated[tuple[_Connection, ...], BeforeValidator(_tables)]
+    publish: Annotated[tuple[_Target, ...], BeforeValidator(_tables)]
 
     @model_validator(mode="after")
     def _distinct_connections(self) -> _Document:
@@ -580,6 +662,14 @@ class _Document(_Section):
                     "connections.id", connection.id, f"given once within {connection.toolkit}"
                 )
             seen.add(name)
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_targets(self) -> _Document:
+        names = [target.name for target in self.publish]
+        for name in names:
+            if names.count(name) > 1:
+                raise _DisagreementError("publish.name", name, "given once")
         return self
 
     @model_validator(mode="after")
@@ -645,7 +735,7 @@ def config_of(file: Path, content: bytes) -> Config:
     root = project_root(file)
     tables = _tables_of(file, content)
     missing: dict[str, object] = {name: {} for name in _Document.model_fields}
-    missing["connections"] = []
+    missing |= {"connections": [], "publish": []}
     try:
         document = _Document.model_validate({**missing, **tables}, context={"root": root})
     except ValidationError as error:
@@ -690,7 +780,10 @@ def _tables_of(file: Path, content: bytes) -> dict[str, object]:
         raise ConfigError(f"the configuration is not TOML: {error}", where=str(file)) from None
 
 
-_NOT_SHOWN = {"connections", "api_key_env", "api_key_file", "secret_env", "secret_file", "extra_body"}
+_LISTS = ("connections", "publish")
+"""Keys that are lists of tables, each checked by a model of its own."""
+
+_NOT_SHOWN = {*_LISTS, "api_key_env", "api_key_file", "secret_env", "secret_file", "extra_body"}
 
 
 def _config_error(error: ValidationError, file: Path) -> ConfigError:
@@ -721,11 +814,11 @@ def _table(location: tuple[int | str, ...]) -> str:
     """`[agent.prices] ` or `[[connections]] 2 (imap) `: where in the file a key stands."""
     if not location:
         return ""
-    if location[0] != "connections":
+    if location[0] not in _LISTS:
         return f"[{'.'.join(str(part) for part in location)}] "
     number = f" {int(location[1]) + 1}" if len(location) > 1 else ""
-    toolkit = f" ({location[2]})" if len(location) > 2 else ""  # noqa: PLR2004 - connections, number, toolkit
-    return f"[[connections]]{number}{toolkit} "
+    model = f" ({location[2]})" if len(location) > 2 else ""  # noqa: PLR2004 - list, number, model
+    return f"[[{location[0]}]]{number}{model} "
 
 
 def _bound(fault: ErrorDetails) -> str:
@@ -747,6 +840,7 @@ def _bound(fault: ErrorDetails) -> str:
         "finite_number": "a finite number",
         "bool_type": "true or false",
         "string_type": "text in quotes",
+        "string_pattern_mismatch": "letters, digits, `-` and `_`",
         "string_too_short": "text that is not empty",
         "too_short": "a list that is not empty",
         "model_type": "a table",
@@ -758,7 +852,7 @@ def _bound(fault: ErrorDetails) -> str:
 def _shown(key: str, value: object) -> str:
     """A value for an error; places where a key might have been put by mistake are not shown."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
-    if key in _NOT_SHOWN or "@" in text or (key in {"base_url", "homeserver"} and "?" in text):
+    if key in _NOT_SHOWN or "@" in text or (key in {"base_url", "homeserver", "url"} and "?" in text):
         return "(not shown)"
     return text if len(text) <= 80 else f"{text[:77]}…"  # noqa: PLR2004 - one line
 
@@ -778,6 +872,8 @@ def _keys_of(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(location: tuple[int | str, ...]) -> type[BaseModel]:
+    if location[:1] == ("publish",):
+        return _TARGETS[str(location[2])] if len(location) > 2 else PublishConfig  # noqa: PLR2004
     if location[:1] == ("connections",):
         settings = _settings_of(str(location[2])) if len(location) > 2 else None  # noqa: PLR2004
         return settings or ConnectionConfig

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from chatproc.config import Config, ConnectionConfig
+    from chatproc.config import CaldavTarget, Config, ConnectionConfig
 
 _LARGEST_FILE = 64 * 1024
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
@@ -68,6 +68,25 @@ def read_secret(config: Config, connection: ConnectionConfig) -> str | None:
         return None
     name = f"{connection.toolkit}/{connection.id}"
     return _read(name, "secret", variable, file, config.root / ".env", _one_line)
+
+
+def read_target_secret(config: Config, target: CaldavTarget) -> str | None:
+    """The password of a `[[publish]]` entry; looked for, and refused, like that of a connection.
+
+    Args:
+        config: Says where the project's `.env` lies.
+        target: Says which variable and which file.
+
+    Raises:
+        CredentialError: No secret was found, or what was found must not or cannot be used.
+
+    Example:
+        >>> password = read_target_secret(config, config.publish[0])  # doctest: +SKIP
+    """
+    variable, file = target.secret_env, target.secret_file
+    if not variable and file is None:
+        return None
+    return _read(f"publish/{target.name}", "secret", variable, file, config.root / ".env", _one_line)
 
 
 def _read(  # noqa: PLR0913, PLR0917 - what it is, where it may lie, and what it must be

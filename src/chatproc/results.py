@@ -256,6 +256,28 @@ class SyncReport:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishReport:
+    """What publishing to one or more targets did."""
+
+    targets: list[Json]
+    """`name kind outcome (done, part, failed) tasks writes returned left requests error{class text hint}`."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: done; 5: a password is missing or refused; 1: all failed; 3: some did, or tasks were left."""
+        errors = [entry["error"] for entry in self.targets if entry["error"] is not None]
+        if any(error["class"] == "auth" for error in errors):
+            return _NO_CREDENTIAL
+        if errors and len(errors) == len(self.targets):
+            return 1
+        return _PART_DONE if errors or any(entry["left"] for entry in self.targets) else 0
+
+    def to_dict(self) -> Json:
+        """The report as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class LoopReport:
     """What a loop did from its start to its end: counts."""
 

@@ -621,6 +621,31 @@ def _console(voice: Voice, *, port: int, no_browser: bool) -> None:
     serve(Path(os.path.abspath(voice.config_file)), port, opened)  # noqa: PTH100 - a link keeps its folder
 
 
+# ── tasks elsewhere ────────────────────────────────────────────────────────────────────────────────────
+
+
+@_command(
+    "publish",
+    example="chatproc publish phone",
+    options=(click.argument("target", metavar="[NAME]", required=False),),
+)
+def _publish(voice: Voice, target: str | None) -> int:
+    """Bring tasks to a CalDAV list, a calendar file or a note, and take over what was completed there.
+
+    NAME is that of a [[publish]] entry; without it, all of them. What has not changed is not written.
+    """
+    from chatproc.publishing import publish
+
+    report = publish(voice.config(), target)
+    if not report.targets:
+        voice.say("nowhere to publish to: a target is a table [[publish]] in the configuration")
+    voice.show(report.to_dict(), render.publish_blocks)
+    for entry in report.targets:
+        if entry["error"] is not None and entry["error"]["hint"]:
+            voice.say(f"hint: {entry['name']}: {entry['error']['hint']}")
+    return report.exit_code
+
+
 # ── input ──────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -473,6 +473,21 @@ def export_blocks(document: Document) -> list[Block]:
     return [Facts(_export_facts(document))]
 
 
+def publish_blocks(document: Document) -> list[Block]:
+    """What `publish` shows."""
+    names = ("outcome", "tasks", "writes", "returned", "left", "requests")
+    rows = [
+        (
+            entry["name"],
+            entry["kind"],
+            *(entry[name] for name in names),
+            entry["error"]["text"] if entry["error"] else "",
+        )
+        for entry in document["targets"]
+    ]
+    return [Table(("target", "kind", *names, ""), rows)]
+
+
 def quarantine_blocks(document: Document) -> list[Block]:
     """What `quarantine list` shows."""
     rows = [
