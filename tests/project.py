@@ -263,6 +263,7 @@ class Project:
             "agent": {"model": "stand-in", "api_key_env": "", "api_key_file": "", "retries": 0},
         }
         self._connections: list[tuple[str, dict[str, Any]]] = []
+        self._targets: list[dict[str, Any]] = []
         self.configure(agent={"base_url": base_url})
 
     def configure(self, **sections: dict[str, Any]) -> Self:
@@ -273,8 +274,9 @@ class Project:
             f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
             for name, keys in self._sections.items()
         )
-        for toolkit, keys in self._connections:
-            text += f"[[connections]]\ntoolkit = {json.dumps(toolkit)}\n"
+        lists = [("connections", {"toolkit": toolkit, **keys}) for toolkit, keys in self._connections]
+        for name, keys in [*lists, *(("publish", keys) for keys in self._targets)]:
+            text += f"[[{name}]]\n"
             text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
         (self.root / "config" / "processor.toml").write_text(text, encoding="utf-8")
         return self
@@ -282,6 +284,11 @@ class Project:
     def connect(self, *several: tuple[str, dict[str, Any]], **single: dict[str, Any]) -> Self:
         """Set the connections: pairs of a toolkit and its keys, or one of each toolkit by name."""
         self._connections = [*several, *single.items()]
+        return self.configure()
+
+    def targets(self, *several: dict[str, Any]) -> Self:
+        """Set the targets to publish to."""
+        self._targets = list(several)
         return self.configure()
 
     def batch(self, name: str, *events: Event | str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
 import threading
@@ -63,7 +64,8 @@ class Radicale:
         self._server = make_server("127.0.0.1", 0, self._answer, _Threads, _Quiet)
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
         self.url = f"{self.origin}/{USER}/tasks"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        serve = functools.partial(self._server.serve_forever, poll_interval=0.02)
+        threading.Thread(target=serve, daemon=True).start()
         self.request("MKCALENDAR", "", _MAKE)
         return self
 
@@ -113,7 +115,7 @@ class Radicale:
         text = self.request("GET", name).replace("\r\n ", "")
         counted = re.sub(r"SEQUENCE:(\d+)", lambda found: f"SEQUENCE:{int(found[1]) + 1}", text)
         for pattern, into in changes:
-            counted, times = re.subn(pattern, into, counted)
+            counted, times = re.subn(pattern, into.replace("\\", r"\\"), counted)
             assert times, pattern
         self.request("PUT", name, counted)
 

@@ -58,15 +58,10 @@ class There:
         ended = "COMPLETED" if _value(self._own, "COMPLETED") else "NEEDS-ACTION"
         return _STATUSES.get((_value(self._own, "STATUS") or ended).upper())
 
-    def revision(self, newest: int) -> int | None:
-        """Which revision was written last, as far as that can be told.
-
-        Args:
-            newest: The store's; a program may have counted `SEQUENCE` further.
-        """
-        written, counted = (_number(_value(self._own, name)) for name in (REVISION, "SEQUENCE"))
-        number = written if written is not None else None if counted is None else min(counted, newest)
-        return number if number is not None and 1 <= number <= newest else None
+    @property
+    def revision(self) -> int | None:
+        """Which revision was written there last; `None`: a program dropped the property that says so."""
+        return _number(_value(self._own, REVISION))
 
     def with_revision(self, base: Task | None, task: Task) -> str:
         """The calendar with what changed from one revision to another.

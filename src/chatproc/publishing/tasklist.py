@@ -91,7 +91,8 @@ class _Round:
         except ValueError as error:
             self._leave(task, f"what stands there cannot be read: {error}")
             return
-        base = there.revision(task.revision)
+        written, _ = self._memory.tasks.get(task.task_id, (None, ""))
+        base = written if there.revision is None else there.revision
         if there.status is not None:
             told = task
             task = taken_over(self._config, self._target, told, there.status, base)
