@@ -229,7 +229,7 @@ def defaults(model: type[BaseModel], *but: type[BaseModel]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(set(config_module._Document.model_fields) - {"connections"}))
+@pytest.mark.parametrize("name", sorted(set(config_module._Document.model_fields) - {"connections", "publish"}))
 def test_every_key_of_a_section_is_on_the_page_with_its_default(name: str) -> None:
     model = config_module._Document.model_fields[name].annotation
     assert model is not None
@@ -244,6 +244,15 @@ def test_every_key_of_a_connection_and_of_the_prices_is_on_the_page() -> None:
     assert rows(below["`[agent.prices]`"]) == defaults(config_module.Prices)
     for toolkit, model in config_module._CONNECTIONS.items():
         assert rows(below[f"`{toolkit}`"]) == defaults(model, base), toolkit
+
+
+def test_every_key_of_a_target_to_publish_to_is_on_the_page() -> None:
+    text = page("docs/configuration.md")
+    base = config_module.PublishConfig
+    assert rows(sections(text, 2)["`[[publish]]`"]) == defaults(base)
+    below = sections(text, 3)
+    for kind, model in config_module._TARGETS.items():
+        assert rows(below[f"Kind `{kind}`"]) == defaults(model, base), kind
 
 
 # ── budgets ────────────────────────────────────────────────────────────────────────────────────────────
@@ -405,6 +414,16 @@ def test_what_is_told_of_connections_is_as_the_schemas_say(day: Project, tmp_pat
     check("run-plan", day.document("run", "--dry-run"))
     check("status", day.document("status"))
     day.connect()
+
+
+def test_what_is_told_of_publishing_is_as_its_schema_says(day: Project) -> None:
+    day.targets(
+        {"kind": "markdown", "name": "vault", "file": "vault/todo.md"},
+        {"kind": "ics", "name": "feed", "file": "feed.ics"},
+        {"kind": "caldav", "name": "phone", "url": "http://127.0.0.1:1/", "secret_env": "NO_SUCH_NAME"},
+    )
+    check("publish", day.document("publish", code=5))
+    day.targets()
 
 
 def test_what_a_loop_tells_at_its_end_is_as_its_schema_says(day: Project) -> None:
