@@ -4,8 +4,8 @@
 
 Events go out one after the other, in order, each until the receiver took it (2xx). A receipt of each is
 written before the next is sent. Killed between the two, it sends that one event again: so each arrives at
-least once, and `Idempotency-Key`, which is the event's id, tells a second time from a first. Needs nothing but
-Python.
+least once, and `Idempotency-Key`, which is the event's id, tells a second time from a first. Needs nothing
+but Python.
 """
 
 from __future__ import annotations

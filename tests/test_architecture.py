@@ -37,6 +37,7 @@ HEAVY = {
     "jinja2",
     "starlette",
     "uvicorn",
+    "icalendar",
 }
 
 
@@ -137,6 +138,14 @@ def test_the_console_uses_what_is_public() -> None:
                 assert home in shared | functions, (file, home)
                 if home in functions:
                     assert {alias.name for alias in node.names} <= set(chatproc.__all__), file
+
+
+def test_formats_know_tasks_and_nothing_else() -> None:
+    for file in (PACKAGE / "shapes").glob("*.py"):
+        known = {name for name in imports(file, top_level=False) if name.startswith("chatproc.")}
+        for name in known:
+            assert name.split(".")[1] in {"shapes", "plaintext", "results"}, (file, name)
+        assert not re.search(r"\bopen\(|\.now\(|\.today\(", file.read_text(encoding="utf-8")), file
 
 
 def test_when_a_connection_is_due_is_decided_without_a_clock() -> None:

@@ -229,7 +229,9 @@ def defaults(model: type[BaseModel], *but: type[BaseModel]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(set(config_module._Document.model_fields) - {"connections", "publish"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(config_module._Document.model_fields) - {"connections", "publish"})
+)
 def test_every_key_of_a_section_is_on_the_page_with_its_default(name: str) -> None:
     model = config_module._Document.model_fields[name].annotation
     assert model is not None

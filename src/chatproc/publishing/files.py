@@ -6,7 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from chatproc.importers.whole import clear_abandoned, whole_file
+from chatproc.whole import clear_abandoned, whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
