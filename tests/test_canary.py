@@ -246,6 +246,8 @@ def calls_of(name: str, command: click.Command, known: dict[str, str]) -> Iterat
 def test_every_command_keeps_every_secret(project: Project) -> None:
     with ModelServer(one_task_each) as model, Echo("echo") as server, Mailbox() as mailbox:
         project.connect(*connections(server.url, mailbox.port))
+        list_ = {"kind": "caldav", "name": "list", "url": server.url, "user": "me"}
+        project.targets({**list_, "secret_env": "CANARY_PASSWORD"})
         project.configure(agent={"base_url": model.base_url, **KEY_PLACES["variable"]})
         project.call("once", "-vv", code=3)
         (task, *_) = project.tasks()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import threading
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,7 +24,7 @@ from chatproc import (
 from chatproc.errors import ChatprocError
 from chatproc.publishing import dav
 from chatproc.publishing.items import There
-from chatproc.shapes import shape
+from chatproc.shapes import FORMATS, shape
 from tests import sse
 from tests.project import Project, chat
 from tests.radicale_server import PASSWORD, USER, Radicale
@@ -251,6 +253,15 @@ def test_a_server_that_goes_down_midway_loses_nothing_and_writes_nothing_twice(
     assert radicale.asked["PUT"] == 2
 
 
+def test_a_task_that_the_server_cannot_take_keeps_no_other_from_its_turn(
+    project: Project, radicale: Radicale
+) -> None:
+    radicale.before = lambda method: "500 No" if method == "PUT" and radicale.asked["PUT"] == 2 else None
+    entry = publish(project, code=3)
+    assert (told(entry), entry["outcome"]) == ((3, 0, 1), "part")
+    assert told(publish(project)) == (1, 0, 0)
+
+
 def test_a_wrong_or_missing_password_is_exit_5_and_told_nowhere(project: Project, radicale: Radicale) -> None:
     write_password(project, "wrong-and-secret")
     done = project.call("publish", "-vv", code=5)
@@ -262,6 +273,26 @@ def test_a_wrong_or_missing_password_is_exit_5_and_told_nowhere(project: Project
     assert "environment variable NO_SUCH_NAME" in entry["error"]["text"]
     project.call("check", code=5)
     assert radicale.asked == {"REPORT": 1}
+
+
+def test_a_server_that_repeats_the_password_makes_nobody_else_repeat_it(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place = f"http://127.0.0.1:{listening.getsockname()[1]}/l"
+        target = {"kind": "caldav", "name": "phone", "url": place, "user": USER, "secret_file": "password"}
+        project.targets(target)
+        write_password(project, PASSWORD)
+        running = project.start("publish", "-vv")
+        listening.settimeout(60)
+        peer, _ = listening.accept()
+        with peer:
+            asked = peer.recv(65536).decode()
+            (login,) = re.findall(r"authorization: Basic (\S+)", asked, re.IGNORECASE)
+            peer.sendall(f"HTTP/1.1 {PASSWORD} {login}\r\n\r\n".encode())
+        done = running.wait()
+    assert done.code == 1
+    assert b64decode(login).decode() == f"{USER}:{PASSWORD}"
+    said = done.out + done.err
+    assert not [part for part in (PASSWORD, *PASSWORD.split(), login[8:-4]) if part in said]
 
 
 def test_no_redirect_is_followed(project: Project, radicale: Radicale) -> None:
@@ -525,3 +556,17 @@ def test_without_a_store_or_a_target_nothing_is_lost(tmp_path: Path) -> None:
     project.targets({"kind": "markdown", "name": "vault", "file": "todo.md"})
     assert told(publish(project)) == (1, 0, 0)
     assert not project.state.exists()
+
+
+# ── tasks on stdout ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_page_of_tasks_is_written_in_every_format_and_nothing_else_with_it(made: Project) -> None:
+    page = list_tasks(config_of(made), status="open", limit=3)
+    for form in FORMATS:
+        done = made.call("tasks", "--status", "open", "--limit", "3", "--format", form)
+        assert done.out == shape(page, form).replace("\r\n", "\n")
+        assert page.next_cursor is not None
+        assert page.next_cursor in done.err
+    assert made.call("tasks", "--format", "json").document == made.document("tasks")
+    assert "leave one out" in made.call("tasks", "--json", "--format", "csv", code=2).err

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
-from chatproc.errors import ChatprocError, CredentialError
+from chatproc.errors import ChatprocError, CredentialError, without_secret
 from chatproc.plaintext import one_line
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}\.ics")
 
 _MULTISTATUS = 207
 _WRITTEN = {200, 201, 204}
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _MOVED_ON = 401, 403, 404, 412
-_SERVER = 500
+_UNAUTHORIZED, _FORBIDDEN, _MOVED_ON = 401, 403, 412
+_AWAY = {502, 503, 504}
+"""The server is not there; another 5xx may be about one item."""
 
 
 class RefusedError(ChatprocError):
@@ -79,6 +80,7 @@ class TaskList:
         import httpx2
 
         self.requests = 0
+        self._secret = secret
         self._place = urlsplit(target.url).netloc
         self._address = f"{target.url}/"
         self._http = httpx2.Client(
@@ -160,18 +162,18 @@ class TaskList:
         try:
             with self._http.stream(method, address, content=body.encode(), headers=headers) as answer:
                 content = self._content(answer)
-        except httpx2.TimeoutException as error:
-            raise ChatprocError("no answer in time", where=self._place) from error
+        except httpx2.TimeoutException:
+            raise ChatprocError("no answer in time", where=self._place) from None
         except httpx2.HTTPError as error:
-            what = f"no connection: {one_line(str(error))[:_SHOWN] or type(error).__name__}"
-            raise ChatprocError(what, where=self._place) from error
+            said = one_line(without_secret(str(error), self._secret))[:_SHOWN]
+            raise ChatprocError(f"no connection: {said or type(error).__name__}", where=self._place) from None
         status = int(answer.status_code)
         if status == _UNAUTHORIZED:
             raise self._no_leave("the server refuses user or password")
         if 300 <= status < 400:  # noqa: PLR2004 - HTTP
             hint = "no redirect is followed: write the address that the list has now into url"
             raise ChatprocError(f"the server redirects ({status})", where=self._place, hint=hint)
-        if status >= _SERVER:
+        if status in _AWAY:
             raise ChatprocError(f"the server answered {status}", where=self._place)
         return status, content, _strong(str(answer.headers.get("etag", "")))
 

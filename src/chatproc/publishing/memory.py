@@ -6,6 +6,7 @@ lost, the list is read anew, and what was deleted there comes back once.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import TYPE_CHECKING
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
 
     from chatproc.config import CaldavTarget, Config
 
+_LENGTH = 16
 _FORM = "chatproc.published/1"
 
 
+def mark(etag: str) -> str:
+    """By what a version on the server is known again; nothing that a server says is kept as it is.
+
+    Args:
+        etag: As the server gave it; without one there is no mark.
+    """
+    return hashlib.sha256(etag.encode()).hexdigest()[:_LENGTH] if etag else ""
+
+
 class Memory:
-    """The revision and the ETag of each task that stands, or stood, on a list.
+    """The revision and the mark of each task that stands, or stood, on a list.
 
     Args:
         config: Says where the store lies.
@@ -49,11 +60,11 @@ class Memory:
             if document.get("schema") != _FORM or document.get("url") != self._url:
                 return {}
             return {
-                task_id: (revision, etag)
-                for task_id, (revision, etag) in document["tasks"].items()
+                task_id: (revision, known)
+                for task_id, (revision, known) in document["tasks"].items()
                 if re.fullmatch("t_[a-z2-7]{26}", task_id)
                 and isinstance(revision, int)
-                and isinstance(etag, str)
+                and isinstance(known, str)
             }
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             return {}

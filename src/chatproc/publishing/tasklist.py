@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chatproc.credentials import read_target_secret
 from chatproc.publishing.dav import Item, RefusedError, TaskList
 from chatproc.publishing.items import There
-from chatproc.publishing.memory import Memory
+from chatproc.publishing.memory import Memory, mark
 from chatproc.publishing.standing import at_revision, pages, taken_over
 from chatproc.shapes import shape
 
@@ -73,7 +73,7 @@ class _Round:
         """Whether a task that stands there has changed on a side since the last publish."""
         etag = self._etags.get(_file_of(task))
         return etag is not None and (
-            not etag or self._memory.tasks.get(task.task_id) != (task.revision, etag)
+            not etag or self._memory.tasks.get(task.task_id) != (task.revision, mark(etag))
         )
 
     def _create(self, task: Task) -> None:
@@ -98,7 +98,7 @@ class _Round:
             task = taken_over(self._config, self._target, told, there.status, base)
             self._tally.returned += task is not told
         if base == task.revision:
-            self._memory.tasks[task.task_id] = (task.revision, item.etag)
+            self._memory.tasks[task.task_id] = (task.revision, mark(item.etag))
             return
         past = None if base is None else at_revision(self._config, task.task_id, base)
         self._put(task, there.with_revision(past, task), instead_of=item.etag)
@@ -109,7 +109,7 @@ class _Round:
         except RefusedError as error:
             self._leave(task, str(error))
             return False
-        self._memory.tasks[task.task_id] = (task.revision, etag)
+        self._memory.tasks[task.task_id] = (task.revision, mark(etag))
         self._tally.writes += 1
         return True
 
