@@ -47,10 +47,13 @@ def call(
     )
 
 
+ROOM = " hint: make room on the disk, then try again; what was committed is safe"
+
+
 def test_the_commands_of_this_version_are_there() -> None:
     assert " ".join(COMMANDS) == (
-        "cancel check connections done explain export import init model once preview priority quarantine "
-        "reopen run status sync task tasks verify"
+        "backup cancel check connections console done explain export import init model once preview priority "
+        "publish quarantine reopen run status sync task tasks verify"
     )
 
 
@@ -93,8 +96,8 @@ def test_wrong_usage_is_2_and_says_so_on_stderr(
 def test_without_a_configuration_every_command_stops_with_2_and_the_remedy(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = {"task": ["t_a"], "done": ["t_a"], "reopen": ["t_a"], "cancel": ["t_a"],
-            "priority": ["t_a", "P1"], "import": ["telegram", "x"], "explain": ["k"]}  # fmt: skip
+    more = {"task": ["t_a"], "done": ["t_a"], "reopen": ["t_a"], "cancel": ["t_a"], "priority": ["t_a", "P1"],
+            "import": ["telegram", "x"], "explain": ["k"], "backup": ["f"]}  # fmt: skip
     file = tmp_path / "none.toml"
     assert run([command, *more.get(command, []), "--config", str(file)]) == 2
     captured = capsys.readouterr()
@@ -150,7 +153,7 @@ def test_an_error_is_one_line_each_of_what_where_and_hint(capsys: pytest.Capture
 
 def test_an_error_of_the_system_names_its_path(capsys: pytest.CaptureFixture[str]) -> None:
     _guarded(VOICE, raising(OSError(28, "No space left on device", "data/state.db")))
-    assert capsys.readouterr().err == "error: No space left on device\n   at: data/state.db\n"
+    assert capsys.readouterr().err == f"error: No space left on device\n   at: data/state.db\n{ROOM}\n"
 
 
 def test_a_traceback_comes_with_vv_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +204,7 @@ def test_a_full_disk_under_stdout_is_a_plain_error(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == ["error: No space left on device"]
+    assert done.stderr.decode().splitlines() == ["error: No space left on device", ROOM]
 
 
 def test_an_interrupt_is_130_without_a_traceback(tmp_path: Path) -> None:
