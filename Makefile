@@ -13,7 +13,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 # The machine's own pip settings stay in force; only its chatter goes.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-slow lives fuzz fuzz-importers break lint build wheel bench docs-check clean synapse
+.PHONY: help demo test test-slow lives fuzz fuzz-importers break lint build wheel bench reference docs clean synapse
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,12 @@ lint: build ## Check formats, lints, types and the stub.
 
 build: $(VENV)/.ready ## Build the package into .venv.
 	$(BIN)/maturin develop -q --release
+
+reference: build ## Write the parts of docs/ that are made from the program.
+	$(BIN)/python -W ignore -m tests.reference
+
+docs: $(VENV)/.ready ## Build the site of docs/ into target/site; a broken link fails.
+	$(BIN)/sphinx-build -q -W --keep-going docs target/site
 
 wheel: $(VENV)/.ready ## Build the wheel and the source distribution into dist/.
 	$(BIN)/maturin build -q --release --sdist --out dist

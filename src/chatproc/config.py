@@ -231,90 +231,124 @@ class InputConfig(_Section):
     """`[input]`: where batches lie and how they are read."""
 
     paths: _Listed[_Glob] = ()
-    """Globs of batch files, absolute."""
+    """Globs of batch files (`.jsonl`, also `.gz` and `.zst`). A pattern without a match is no error; `*.tmp`
+    is never read."""
     archive_root: _OptionalPath = None
-    """The folder that attachment paths are relative to; `None`: no attachment can be read."""
-    start_at_ms: Annotated[int, BeforeValidator(_milliseconds)] = Field(default=0, alias="start_at")
-    """Messages sent before are history. Milliseconds since 1970 (the file says seconds or RFC 3339)."""
+    """The folder that attachment paths are relative to. Empty: no attachment can be read. Importers write
+    paths relative to it, so set it before importing."""
+    start_at_ms: Annotated[int, BeforeValidator(_milliseconds, json_schema_input_type=float | str)] = Field(
+        default=0, alias="start_at"
+    )
+    """Messages sent before are history: shown where a segment holds them, never able to bring up a task by
+    themselves. Unix seconds, or RFC 3339 with an offset."""
     max_line_bytes: _Count = 16 * 1024 * 1024
+    """A longer line is quarantined as `too-long` without being held in memory."""
     settle_seconds: _Seconds = 5.0
-    """Age of a file at which its last line is read although it has no newline."""
+    """A last line without a newline is read once its file has been quiet for so long and the line parses."""
     max_memory_mb: _Count = 512
+    """Without effect in this version."""
 
 
 class StorageConfig(_Section):
     """`[storage]`: the store and the output folder."""
 
     state: _Path = Path("data/processor/state.db")
+    """The store. Beside it lies `state.db.lock`, which says who is running a round. While the first input is
+    read the store is in the making as `state.db.build`; a round that is killed then begins anew."""
     output: _Path = Path("data/todos")
+    """Where task events are published."""
 
 
 class RulesConfig(_Section):
     """`[rules]`: the user's rules and the zone in which dates are meant."""
 
     file: _Path = Path("processing-rules/default.md")
+    """What counts as a task, how urgent, how to word it: at most 256 KiB of UTF-8, sent whole with every
+    request. A changed file makes every segment pending again."""
     timezone: Annotated[str, BeforeValidator(_known_zone)] = "Asia/Shanghai"
+    """The zone in which dates and clock times are meant, an IANA name."""
 
 
 class Prices(_Section):
     """`[agent.prices]`: money for a million tokens, in any currency; `None`: not known."""
 
     input: _Price | None = None
+    """For input tokens."""
     output: _Price | None = None
+    """For output tokens."""
     cached: _Price | None = None
-    """For input tokens that the endpoint had in its cache; `None`: as `input`."""
+    """For input tokens that the endpoint had in its cache. Not set: as `input`."""
 
 
 class AgentConfig(_Section):
     """`[agent]`: the model endpoint, what it can do and how far a session may go."""
 
     base_url: Annotated[str, BeforeValidator(_model_endpoint)] = ""
-    """`""`: not configured; `"local"`: a model in this process; else the URL up to `/v1`."""
+    """The endpoint up to `/v1`, without user, query or fragment; or `"local"`: a model served in this
+    process."""
     model: str = ""
+    """The model's name there."""
     tools: Literal["all", "submit"] = "all"
-    """`submit` (the default of `local`): the session has only `submit_tasks`."""
+    """`"submit"` (the default of `local`): only the tool that hands in the tasks; attachments are then not
+    read and earlier tasks not searched."""
     local_model: _OptionalPath = None
-    """A GGUF file; `None`: the one that `chatproc model fetch` brings."""
+    """A GGUF file for `local`. Empty: the one of `chatproc model fetch`."""
     local_threads: _Count = 1
+    """Threads for `local`. On a busy machine one is faster than two."""
     api_key_env: _VariableName = "CHAT_PROCESSOR_API_KEY"
+    """The environment variable that holds the key; the same name is looked for in the project's `.env`."""
     api_key_file: _OptionalPath = Path("secrets/processor-api-key.txt")
-    """`None` (written `""`) together with an empty `api_key_env`: the endpoint wants no key."""
+    """The file that holds the key; refused while other users can open it. Both empty: the endpoint wants no
+    key."""
     vision: bool = False
+    """Whether the model sees pictures; without it, it is told that there is one. Changing it makes every
+    segment pending again."""
     context_window: _Count = 131_072
-    """Tokens that a request and its answer may have together (16384 for `local`)."""
+    """Tokens of a request and its answer together (`16384` for `local`)."""
     reserve_tokens: _Count = 8192
-    """Tokens of the window kept free (4096 for `local`): a session that comes closer is compacted."""
+    """Tokens of the window kept free (`4096` for `local`); a session that comes closer is compacted. Less
+    than `context_window`."""
     max_output_tokens: _Count = 8192
+    """Tokens of one reply (`4096` for `local`)."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
-    """The field that carries `max_output_tokens`; `""`: the limit is not sent."""
+    """The field that carries `max_output_tokens`; `""`: it is not sent."""
     tool_choice: Literal["auto", "required", ""] = "auto"
-    """Sent as this string (`required` for `local`); `""`: not sent."""
+    """Sent as it stands here (`"required"` for `local`); `""`: not sent."""
     strict_tools: bool = False
+    """Send the tools' schemas as strict ones."""
     parallel_tool_calls: bool | None = None
-    """`None`: not sent."""
+    """Sent when set to `true` or `false`."""
     send_back_reasoning: bool = True
     """Reasoning that came in `reasoning_content` goes back in the next request."""
     stream_usage: bool = True
-    """Ask for usage in the stream (`stream_options`)."""
+    """Ask for token counts in the stream."""
     assistant_bridge_after_tool: bool = False
-    """Put an assistant message between a tool's result and a user message."""
+    """An assistant message between a tool's answer and a user message, for endpoints that refuse the two side
+    by side."""
     extra_body: Annotated[dict[str, Any], BeforeValidator(_sendable)] = Field(default_factory=dict)
     """Further fields of each request, sent as they are."""
     prices: Prices = Prices()
+    """What tokens cost: a table of its own."""
     timeout_seconds: _Seconds = 120.0
     """Silence on the wire that ends a request; 0: no limit."""
     retries: _Amount = 4
     """Further tries of one request."""
     submit_attempts: _Count = 3
+    """How often a session may hand in its result; what it is asked once does not count."""
     max_turns: _Count = 30
+    """Replies of one session."""
     max_requests: _Count = 60
+    """Requests of one session, repeated ones counted."""
     max_total_tokens: _Count = 1_000_000
     """Tokens of one session, input and output of all its requests."""
     max_session_seconds: _Seconds = 900.0
-    """0: no limit."""
+    """Time of one session; 0: no limit."""
     allow_http: bool = False
+    """Plain http to another machine. It shows chats and key to the network."""
     concurrency: _Count = 4
+    """Sessions at once. Groups of one conversation always run one after the other."""
     batching: Literal["auto", "single_conversation"] = "auto"
+    """`"auto"`: one session may hold several conversations; `"single_conversation"`: one group a session."""
 
     @model_validator(mode="before")
     @classmethod
@@ -362,56 +396,82 @@ class ContextConfig(_Section):
     """`[context]`: how messages become segments and groups. Sizes in characters."""
 
     grouping: Literal["sql", "time", "session"] = "sql"
+    """`"sql"`: only chains that the source proves; `"session"`: the same, cut at silences, for full exports;
+    `"time"`: silences alone, for sources that prove nothing."""
     gap_minutes: _Seconds = 30.0
+    """The longest silence inside a segment (`session` and `time`)."""
     carry_messages: _Amount = 5
+    """Messages shown as history before a piece that follows a silence (`session`)."""
     max_conversation_chars: _Count = 20_000
+    """What a group may cost. A segment that costs more alone is oversized: reported, never cut short, never
+    sent."""
     max_messages: _Count = 80
+    """A group is closed once it holds so many; a segment is never cut for it."""
     max_related_chars: _Amount = 6000
+    """Room for earlier tasks in a document."""
 
 
 class ProcessingConfig(_Section):
     """`[processing]`: limits of one session and one round."""
 
     max_input_chars: _Count = 60_000
+    """What a session's document may cost, earlier tasks aside."""
     max_groups_per_round: _Count = 10
+    """Groups of one round; the others wait for the next."""
 
 
 class AttachmentsConfig(_Section):
     """`[attachments]`: limits of reading one attachment."""
 
     max_file_mb: _Count = 50
+    """A larger file is not read, in MiB."""
     max_memory_mb: _Count = 1024
+    """Memory of the process that reads one, in MiB."""
     timeout_seconds: Annotated[float, Field(ge=1, le=_LONGEST_SECONDS)] = 30.0
+    """Time for one file."""
     max_chars_per_read: _Count = 12_000
+    """Characters of text that one reading returns."""
     max_images_per_read: _Amount = 4
+    """Pictures that one reading returns; 0: none."""
     max_image_px: _Count = 1568
-    """Long side of a picture as sent, in pixels."""
+    """Long side of a picture as it is sent, in pixels."""
 
 
 class ScheduleConfig(_Section):
     """`[schedule]`: the loop of `run`."""
 
     tick_seconds: Annotated[float, Field(ge=1, le=_LONGEST_SECONDS)] = 1200.0
+    """Seconds between two ticks."""
     settle_seconds: _Seconds = 0.0
-    """A segment with a message younger than this waits."""
+    """A stretch of talk with a message younger than this waits."""
     watch: bool = True
+    """A new batch file wakes the loop at once. Without it files wait for the tick."""
 
 
 class ConnectionConfig(_Section):
     """What every `[[connections]]` entry has, whatever its toolkit."""
 
     toolkit: str
+    """How it is pulled, written in any case."""
     id: _Id
-    """The `connection_id`, unique within the toolkit."""
+    """The connection's name, unique within the toolkit."""
     enabled: bool = True
+    """Whether it is synced."""
     account_id: Annotated[str, BeforeValidator(_text_of_id)] = ""
+    """The collecting account."""
     interval_seconds: _Seconds = 1200.0
-    """0: never by itself."""
+    """Seconds between syncs, at least the toolkit's minimum; 0: never by itself."""
     backfill_days: _Amount = 30
+    """How far the first sync reaches back."""
     daily_requests: _Count = 500
+    """Requests a day in `rules.timezone`, failed ones too."""
     daily_items: _Count = 20_000
+    """Messages a day. A page that was asked for is taken whole."""
     secret_env: _VariableName = ""
+    """The environment variable that holds its password or token; the same name is looked for in the project's
+    `.env`."""
     secret_file: _OptionalPath = None
+    """The file that holds it; refused while other users can open it."""
 
     wants_secret: ClassVar[bool] = False
     """Whether it cannot be synced without one."""
@@ -422,6 +482,8 @@ class JsonlConnection(ConnectionConfig):
 
     toolkit: Literal["jsonl"]
     paths: Annotated[_Listed[_Glob], Field(min_length=1)]
+    """Globs of batch files, read like `input.paths`. No minimum interval; requests and items are not
+    counted."""
 
 
 class ImapConnection(ConnectionConfig):
@@ -431,13 +493,21 @@ class ImapConnection(ConnectionConfig):
 
     toolkit: Literal["imap"]
     host: _Text
+    """The mail server."""
     port: Annotated[int, Field(ge=1, le=65_535)] = 993
+    """The server's port."""
     tls: bool = True
+    """TLS from the first byte; `false` is for a server on this machine only."""
     ca_file: _OptionalPath = None
+    """Certificates to trust beside the system's."""
     user: _Text
+    """The name to log in with, often the address."""
     folders: Annotated[_Listed[_Text], Field(min_length=1)] = ("INBOX",)
+    """Folders to read, by their names: `"工作"`."""
     max_body_chars: _Count = 16_000
+    """Characters of a mail's text that are kept."""
     attachments_dir: _OptionalPath = None
+    """Where attachments are kept; below `input.archive_root`. Empty: they are not kept."""
 
     @model_validator(mode="after")
     def _agree(self) -> ImapConnection:
@@ -454,8 +524,11 @@ class MatrixConnection(ConnectionConfig):
 
     toolkit: Literal["matrix"]
     homeserver: _Endpoint
+    """Its URL; plain `http://` only for this machine."""
     user: _Text
+    """Whose rooms: `"@wang:example.org"`."""
     rooms: _Listed[_Text] = ()
+    """Ids (`!…`) or addresses (`#…`) of rooms to read; empty: all that the user has joined."""
 
     @model_validator(mode="after")
     def _agree(self) -> MatrixConnection:
@@ -469,6 +542,7 @@ class _HttpConnection(ConnectionConfig):
     """A program with an HTTP API."""
 
     base_url: _Endpoint
+    """Where the program listens, as `"http://127.0.0.1:5030"`; plain `http://` for this machine only."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -483,7 +557,9 @@ class ChatlogConnection(_HttpConnection):
 
     toolkit: Literal["chatlog"]
     talkers: _Listed[_Id] = ()
+    """Ids of chats to read (`wxid_…`, `…@chatroom`); empty: all in chatlog's list of chats."""
     window_minutes: _Count = 60
+    """How much time a request asks for at first; more where there is little, less where there is much."""
 
 
 class ChatlabConnection(_HttpConnection):
@@ -491,6 +567,7 @@ class ChatlabConnection(_HttpConnection):
 
     toolkit: Literal["chatlab"]
     sources: _Listed[_Id] = ()
+    """Ids or names of its sessions to read; empty: all."""
 
 
 class OnebotConnection(_HttpConnection):
@@ -498,7 +575,9 @@ class OnebotConnection(_HttpConnection):
 
     toolkit: Literal["onebot"]
     groups: _Listed[_Id] = ()
+    """Numbers of groups to read. With `users` empty too: all groups."""
     users: _Listed[_Id] = ()
+    """Numbers of friends whose private chats are read."""
 
 
 _CONNECTIONS: dict[str, type[ConnectionConfig]] = {
@@ -515,8 +594,9 @@ class PublishConfig(_Section):
     """What every `[[publish]]` entry has, whatever its kind."""
 
     kind: str
+    """What it is."""
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-    """Of the target, given once."""
+    """The target's name, given once: letters, digits, `-` and `_`, at most 64. A new name is a new target."""
 
 
 class CaldavTarget(PublishConfig):
@@ -524,11 +604,15 @@ class CaldavTarget(PublishConfig):
 
     kind: Literal["caldav"]
     url: _Endpoint
-    """Of the list itself."""
+    """The address of the task list itself; plain `http://` only for this machine."""
     user: str = ""
+    """The name to log in with."""
     secret_env: _VariableName = ""
+    """The environment variable that holds the password; the same name is looked for in the project's `.env`."""
     secret_file: _OptionalPath = None
+    """The file that holds it; refused while other users can open it."""
     ca_file: _OptionalPath = None
+    """Certificates to trust beside the system's."""
 
     @model_validator(mode="after")
     def _agree(self) -> CaldavTarget:
@@ -542,8 +626,9 @@ class _FileTarget(PublishConfig):
     """A file that is written as a whole."""
 
     file: _Path
+    """The file to write; of a note, the one in which the block of tasks is kept."""
     keep_days: _Amount = 30
-    """How long a completed or cancelled task stays in it."""
+    """How many days a completed or cancelled task stays in it."""
 
 
 class IcsTarget(_FileTarget):

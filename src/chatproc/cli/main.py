@@ -274,7 +274,7 @@ def _say_servers(voice: Voice, servers: Sequence[Server]) -> None:
 @_command(
     "check",
     example="chatproc check --ping",
-    options=(click.option("--ping", is_flag=True, help="Make one real tool call to the endpoint."),),
+    options=(click.option("--ping", is_flag=True, help="Make real tool calls to the endpoint."),),
 )
 def _check(voice: Voice, *, ping: bool) -> int:
     """Look at configuration, rules, inputs, permissions, tools and model servers."""
@@ -317,7 +317,9 @@ def _status(voice: Voice) -> None:
     "preview",
     example="chatproc preview --limit 1 --full > request.json",
     options=(
-        click.option("--limit", type=click.IntRange(min=1), default=5, show_default=True, help="Groups."),
+        click.option(
+            "--limit", type=click.IntRange(min=1), default=5, show_default=True, help="How many groups."
+        ),
         click.option("--group", metavar="ID", help="Only this group."),
         click.option("--full", is_flag=True, help="The exact request documents, one a line."),
     ),
@@ -475,20 +477,21 @@ def _explain(voice: Voice, message_key: str) -> None:
     "tasks",
     example="chatproc tasks --status open --priority P0 --priority P1 --query 报告",
     options=(
-        click.option("--status", multiple=True, help="open, completed, cancelled, superseded; repeatable.",
+        click.option("--status", multiple=True, help="Repeatable.",
                      type=click.Choice(["open", "completed", "cancelled", "superseded"])),
         click.option("--priority", multiple=True, type=click.Choice(["P0", "P1", "P2", "P3", "P4"]),
                      help="Repeatable."),
-        click.option("--query", help="Words in title, event, people, place, notes or source texts."),
+        click.option("--query", help="Words in title, event, people, place, notes or texts; all must occur."),
         click.option("--people", multiple=True, metavar="NAME", help="Repeatable."),
-        click.option("--platform"),
-        click.option("--conversation", metavar="ID"),
-        click.option("--due-from", metavar="TIME", help="RFC 3339 or a date."),
-        click.option("--due-to", metavar="TIME"),
-        click.option("--updated-from", metavar="TIME"),
+        click.option("--platform", metavar="NAME", help="As in the events: qq, wechat, telegram …"),
+        click.option("--conversation", metavar="ID", help="Its id on the platform."),
+        click.option("--due-from", metavar="TIME", help="Due then or later: RFC 3339, or a date."),
+        click.option("--due-to", metavar="TIME", help="Due then or earlier."),
+        click.option("--updated-from", metavar="TIME", help="Changed then or later."),
         click.option("--sort", type=click.Choice(["due", "priority", "updated", "created"]), default="due",
-                     show_default=True),
-        click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True),
+                     show_default=True, help="What comes first."),
+        click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
+                     help="Tasks a page."),
         click.option("--cursor", help="Where the last page said to go on."),
         click.option("--format", "form", type=click.Choice(["ics", "md", "csv", "json", "todo.txt"]),
                      help="The page in a format that other programs read."),
@@ -534,7 +537,9 @@ _CHANGE = (
     click.argument("task_id", metavar="ID"),
     click.option("--actor", metavar="NAME", help="Who decides; your user name when left out."),
     click.option("--note", metavar="TEXT", help="Why."),
-    click.option("--expected-revision", type=click.IntRange(min=1), help="Refuse when the task moved on."),
+    click.option(
+        "--expected-revision", type=click.IntRange(min=1), help="Refuse (exit 1) when the task moved on."
+    ),
 )
 
 
@@ -655,14 +660,20 @@ def _publish(voice: Voice, target: str | None) -> int:
     options=(
         click.argument("form", metavar="FORMAT"),
         click.argument("paths", metavar="PATH...", nargs=-1, required=True),
-        click.option("--account", default="", metavar="ID", help="Where the export does not say."),
-        click.option("--out", metavar="DIR", help="Where batches go; data/import of the project."),
-        click.option("--timezone", metavar="ZONE", help="For times without one; rules.timezone."),
-        click.option("--complete", is_flag=True, help="The export holds whole conversations."),
+        click.option(
+            "--account", default="", metavar="ID", help="Whose export it is, where it does not say."
+        ),
+        click.option("--out", metavar="DIR", help="Where batches go; left out: data/import of the project."),
+        click.option("--timezone", metavar="ZONE", help="For times without one; left out: rules.timezone."),
+        click.option(
+            "--complete",
+            is_flag=True,
+            help="The export holds whole conversations: its neighbours are neighbours.",
+        ),
         click.option(
             "--date-order",
             type=click.Choice(["dmy", "mdy", "ymd"]),
-            help="For dates of which the export does not show the order.",
+            help="For a text export whose dates do not show their order.",
         ),
     ),
 )
