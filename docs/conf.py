@@ -36,7 +36,6 @@ class Mixed(SearchEnglish):
     """English by words, Chinese by pairs of characters: a search for 报告 finds it inside a sentence."""
 
     lang = "mixed"
-    language_name = "English and Chinese"
     js_splitter_code = """
 function splitQuery(query) {
   const words = query.match(/[a-zA-Z0-9_]+|[\\u3400-\\u9fff]+/g) || [];

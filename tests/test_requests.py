@@ -6,11 +6,12 @@ Every field that must not leave the machine carries a mark of its own, and no re
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.project import START, Project, chat, event
+from tests.project import ROOT, START, Project, chat, event
 from tests.sse import (
     Answer,
     ModelServer,
@@ -159,27 +160,48 @@ def keys_of(value: object) -> set[str]:
     return set()
 
 
+DOCUMENT = {"timezone", "conversations", "attachments", "tasks"}
+CONVERSATION = {"id", "platform", "segments", "related_tasks"}
+SEGMENT = {"continuity", "messages"}
+MESSAGE = [
+    "id", "time", "sender", "self", "history", "edited", "recalled", "mentions_me", "reply_to", "text",
+    "attachments",
+]  # fmt: skip
+ATTACHMENT = {"ref", "name", "type", "size", "available"}
+TASK = {"ref", "title", "event", "status", "priority", "time", "people", "location"}
+
+
 def test_a_document_has_the_listed_keys_and_no_others(recorded: ModelServer) -> None:
-    message_keys = [
-        "id", "time", "sender", "self", "history", "edited", "recalled", "mentions_me", "reply_to", "text",
-        "attachments",
-    ]  # fmt: skip
     for document in recorded.documents:
-        assert set(document) == {"timezone", "conversations", "attachments", "tasks"}
+        assert set(document) == DOCUMENT
         for conversation in document["conversations"]:
-            assert set(conversation) == {"id", "platform", "segments", "related_tasks"}
+            assert set(conversation) == CONVERSATION
             for segment in conversation["segments"]:
-                assert set(segment) == {"continuity", "messages"}
+                assert set(segment) == SEGMENT
                 for message in segment["messages"]:
-                    assert list(message) == [key for key in message_keys if key in message]
+                    assert list(message) == [key for key in MESSAGE if key in message]
                     assert all(value not in (None, False, "", []) for value in message.values())
         for attachment in document["attachments"]:
-            assert set(attachment) <= {"ref", "name", "type", "size", "available"}
+            assert set(attachment) <= ATTACHMENT
         for task in document["tasks"]:
-            assert set(task) == {
-                "ref", "title", "event", "status", "priority", "time", "people", "location",
-            }  # fmt: skip
+            assert set(task) == TASK
     assert [task["title"] for task in recorded.documents[-1]["tasks"]] == ["交报告"]
+
+
+@pytest.mark.parametrize("page", ["privacy.md", "zh/privacy.md"])
+def test_the_page_on_privacy_lists_these_keys_and_no_others(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"^\|[^|]+\|[^|]+\|\n\|---\|---\|\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    document, message, attachment, task = (
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| ([^|]+) \|", table, flags=re.MULTILINE)))
+        for table in tables[:4]
+    )
+    assert set(document) == DOCUMENT
+    assert (set(message), set(attachment), set(task)) == (set(MESSAGE), ATTACHMENT, TASK)
+    told = re.search(r"^\| `conversations` \| (.+) \|$", text, flags=re.MULTILINE)
+    assert told is not None
+    named = set(re.findall(r"`([a-z_]{2,})`", told[1]))
+    assert named == CONVERSATION | SEGMENT
 
 
 def test_a_request_is_the_system_text_the_document_and_the_session_and_no_more(recorded: ModelServer) -> None:

@@ -101,7 +101,7 @@ def _bounds(shape: dict[str, Any]) -> str:
     if least is None:
         return ""
     if most is None or most > _UNBOUNDED:
-        return f" ≥ {least}"
+        return f" ≥\u00a0{least}"
     return f", {least} to {most}"
 
 
