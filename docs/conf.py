@@ -30,6 +30,7 @@ html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 html_search_language = "mixed"
+html_show_search_summary = False  # a browser reads no other page of a site on a disk
 
 
 class Mixed(SearchEnglish):

@@ -100,6 +100,8 @@ def test_schemas_lie_in_the_site_under_their_names(site: Path) -> None:
 def test_a_page_says_its_language_and_chinese_is_found_by_its_parts(site: Path) -> None:
     assert '<html class="no-js" lang="zh-CN"' in (site / "zh" / "cost.html").read_text(encoding="utf-8")
     assert '<html class="no-js" lang="en"' in (site / "cost.html").read_text(encoding="utf-8")
+    script = (site / "_static" / "language_data.js").read_text(encoding="utf-8")
+    assert "window.Stemmer = EnglishStemmer;" in script
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
     where = found["terms"]["价钱"]
