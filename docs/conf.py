@@ -60,6 +60,17 @@ function splitQuery(query) {
         return word[0] >= "\u3400" or super().word_filter(word)
 
 
+def unlink_repository(app: Sphinx, name: str, source: list[str]) -> None:
+    """A link to a file of the repository that is no page stays as its words; one to nothing fails."""
+    del app
+
+    def words(found: re.Match[str]) -> str:
+        target = (HERE / name).parent.joinpath(found[2]).resolve()
+        return found[1] if target.exists() and HERE not in target.parents else found[0]
+
+    source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)\s#]+)[^)\s]*\)", words, source[0])
+
+
 def link_schemas(app: Sphinx, page: document) -> None:
     """Links to schemas lead to where they are published under their own names."""
     up = "../" * app.env.docname.count("/")
@@ -89,6 +100,7 @@ def setup(app: Sphinx) -> None:
     from sphinx.search import languages
 
     languages["mixed"] = Mixed
+    app.connect("source-read", unlink_repository)
     app.connect("doctree-read", link_schemas, priority=900)
     app.connect("build-finished", publish_schemas)
     app.connect("html-page-context", say_language)
