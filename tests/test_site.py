@@ -6,14 +6,17 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chatproc.cli.main import cli
 from chatproc.config import load_config
+from tests.project import ROOT, Project
 
-ROOT = Path(__file__).parent.parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 DOCS = ROOT / "docs"
 
 
@@ -68,6 +71,21 @@ def test_the_code_of_the_guide_is_what_the_program_takes(name: str, tmp_path: Pa
             command, *arguments = line.split()
             if command != "--version":
                 cli.commands[command].make_context(command, arguments)
+
+
+def test_the_size_of_the_demo_on_the_page_is_what_preview_tells(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    project.call("init", "demo")
+    file = project.root / "demo" / "config" / "processor.toml"
+    text = file.read_text(encoding="utf-8").replace('# grouping = "sql"', 'grouping = "session"')
+    file.write_text(text, encoding="utf-8")
+    project.call("import", "auto", str(ROOT / "examples" / "demo"), "--config", str(file))
+    groups = project.document("preview", "--config", str(file))["groups"]
+    for name in ("cost.md", "zh/cost.md"):
+        (line,) = (line for line in page(name).splitlines() if "examples/demo" in line)
+        told = [int(number.replace(",", "")) for number in re.findall(r"(\d[\d,]*) ", line)]
+        kinds = ("messages", "chars", "estimated_tokens")
+        assert told == [sum(group[kind] for group in groups) for kind in kinds]
 
 
 # ── the site ───────────────────────────────────────────────────────────────────────────────────────────
