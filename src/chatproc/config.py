@@ -608,7 +608,8 @@ class CaldavTarget(PublishConfig):
     user: str = ""
     """The name to log in with."""
     secret_env: _VariableName = ""
-    """The environment variable that holds the password; the same name is looked for in the project's `.env`."""
+    """The environment variable that holds the password; the same name is looked for in the project's
+    `.env`."""
     secret_file: _OptionalPath = None
     """The file that holds it; refused while other users can open it."""
     ca_file: _OptionalPath = None
