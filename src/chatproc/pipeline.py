@@ -19,6 +19,8 @@ from chatproc.errors import ChatprocError
 from chatproc.holder import holder_now
 from chatproc.results import (
     Backup,
+    Conversations,
+    Coverage,
     ExportReport,
     Preview,
     Progress,
@@ -639,6 +641,74 @@ def explain(config: Config, message_key: str) -> Way:
             hint="new batches are read by `chatproc once`; lines that were refused: `chatproc quarantine`",
         )
     return Way(way)
+
+
+def coverage(  # noqa: PLR0913 - a conversation has three names, a page three bounds
+    config: Config,
+    platform: str,
+    account_id: str,
+    conversation_id: str,
+    *,
+    outcome: str | None = None,
+    limit: int = 50,
+    after: str | None = None,
+) -> Coverage:
+    """Tell what became of the messages of one conversation: the counts of all, and a page of them with why.
+
+    Args:
+        config: From `load_config`.
+        platform: Of the conversation, as the collector names it.
+        account_id: Whose conversation it is.
+        conversation_id: The platform's id of it.
+        outcome: Only messages with this outcome, a word of `status`.
+        limit: Messages of a page, 1 to 1000.
+        after: `next_after` of the page before.
+
+    Raises:
+        ChatprocError: There is no such conversation, outcome or message to go on after.
+
+    Example:
+        >>> coverage(config, "qq", "10000", "999000").outcomes["read-no-task"]  # doctest: +SKIP
+        17
+    """
+    query = {
+        "platform": platform,
+        "account_id": account_id,
+        "conversation_id": conversation_id,
+        "outcome": outcome,
+        "limit": limit,
+        "after": after,
+    }
+    found = _core.coverage(config.storage.state, query, config.rules.timezone)
+    if found is None:
+        raise ChatprocError(
+            f"{platform!r}, account {account_id!r}, has no conversation {conversation_id!r}",
+            where=str(config.storage.state),
+            hint="list_conversations(config) gives those that there are",
+        )
+    return Coverage(**found)
+
+
+def list_conversations(
+    config: Config, *, query: str | None = None, limit: int = 50, after: int | None = None
+) -> Conversations:
+    """List the conversations that the store holds messages of, by name.
+
+    Args:
+        config: From `load_config`.
+        query: Part of a name or id.
+        limit: Conversations of a page, 1 to 1000.
+        after: `next_after` of the page before.
+
+    Raises:
+        ChatprocError: The page cannot be understood.
+
+    Example:
+        >>> [it["name"] for it in list_conversations(config).conversations]  # doctest: +SKIP
+        ['课程群']
+    """
+    wanted = {"query": query, "limit": limit, "after": after}
+    return Conversations(**_core.conversations(config.storage.state, wanted))
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────

@@ -189,6 +189,41 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """What became of the messages of one conversation: the counts of all, and one page of them."""
+
+    conversation: Json
+    """`platform account_id id name type messages forks`."""
+    outcomes: dict[str, int]
+    """Messages by outcome, the words of `status`; they add up to `conversation["messages"]`."""
+    messages: list[Json]
+    """The page in the order of time, each `message_key kind state sent_at sender{} text chars continuity
+    outcome why tasks[]`; `text` holds the first 200 of `chars` characters."""
+    next_after: str | None
+    """`after` of the next page; `None` on the last one."""
+
+    def to_dict(self) -> Json:
+        """The coverage as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """A page of the conversations that the store holds messages of."""
+
+    conversations: list[Json]
+    """By name, each `platform account_id id name type messages forks`."""
+    total: int
+    """How many match, on all pages."""
+    next_after: int | None
+    """`after` of the next page; `None` on the last one."""
+
+    def to_dict(self) -> Json:
+        """The page as a JSON document."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class RoundReport:
     """What a round did."""
 

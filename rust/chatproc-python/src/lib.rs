@@ -78,6 +78,8 @@ fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(store::verify, module)?)?;
     module.add_function(wrap_pyfunction!(store::backup, module)?)?;
     module.add_function(wrap_pyfunction!(store::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(store::coverage, module)?)?;
+    module.add_function(wrap_pyfunction!(store::conversations, module)?)?;
     module.add_function(wrap_pyfunction!(store::search, module)?)?;
     module.add_function(wrap_pyfunction!(store::near, module)?)?;
     module.add_function(wrap_pyfunction!(store::task, module)?)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use chatproc_core::error::{Error, Result};
 use chatproc_core::round;
 use chatproc_core::store::backup as copying;
+use chatproc_core::store::coverage as covering;
 use chatproc_core::store::near as nearing;
 use chatproc_core::store::outbox::TaskEvent;
 use chatproc_core::store::search::Query;
@@ -79,6 +80,34 @@ pub fn explain<'py>(
         read(&state, |store| explaining::explain(store, key, &zone))
     });
     raised(py, way)?.map(|way| give(py, &way)).transpose()
+}
+
+/// What became of the messages of a conversation; `None` where there is no such conversation.
+#[pyfunction]
+pub fn coverage<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    query: &Bound<'py, PyAny>,
+    timezone: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let query: covering::Query = extract(query)?;
+    let coverage = py.detach(|| {
+        let zone = Zone::named(timezone)?;
+        read(&state, |store| covering::coverage(store.conn(), &query, &zone))
+    });
+    raised(py, coverage)?.map(|coverage| give(py, &coverage)).transpose()
+}
+
+/// A page of conversations.
+#[pyfunction]
+pub fn conversations<'py>(
+    py: Python<'py>,
+    state: PathBuf,
+    query: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let query: covering::ConversationsQuery = extract(query)?;
+    let page = py.detach(|| read(&state, |store| covering::conversations(store.conn(), &query)));
+    give(py, &raised(py, page)?)
 }
 
 /// A page of tasks.

@@ -5,11 +5,11 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
-use super::messages::{kind_of, state_of, stored_event};
+use super::coverage::{OUTCOME, word};
+use super::messages::stored_event;
 use super::{Store, meta};
 use crate::budget;
 use crate::error::Result;
-use crate::event::{Kind, State};
 use crate::task::{Conversation, Sender};
 use crate::zone::Zone;
 
@@ -124,22 +124,34 @@ pub struct TaskOf {
 }
 
 /// A message's row with what is asked of it more than once.
-struct Asked<'c> {
-    conn: &'c Connection,
-    zone: &'c Zone,
-    message: i64,
-    segment: Option<i64>,
+pub(super) struct Asked<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) zone: &'c Zone,
+    pub(super) message: i64,
+    pub(super) segment: Option<i64>,
     /// Its conversation changed since the last plan.
-    dirty: bool,
+    pub(super) dirty: bool,
+}
+
+/// What a message's outcome rests on.
+pub(super) struct Grounds {
+    pub(super) outcome: &'static str,
+    /// Of its segment, as sent.
+    chars: Option<i64>,
+    commits: Vec<CommitOf>,
+    failure: Option<Failure>,
+    pub(super) tasks: Vec<TaskOf>,
 }
 
 /// The way of the message with that key; none where the store has no such message.
 pub fn explain(store: &Store, key: &str, zone: &Zone) -> Result<Option<Way>> {
     let conn = store.conn();
-    let sql = "SELECT m.*, l.raw, s.segment, c.platform, c.account_id, c.id, c.name, c.type, c.dirty
-               FROM messages m JOIN lines l USING (message) JOIN conversations c USING (conversation)
-               LEFT JOIN members s USING (message) WHERE m.key = ?1";
-    let way = conn.prepare_cached(sql)?.query_row([key], |row| Ok(way(conn, row, zone))).optional()?;
+    let sql = format!(
+        "SELECT m.*, l.raw, s.segment, c.platform, c.account_id, c.id, c.name, c.type, c.dirty, {OUTCOME} outcome
+         FROM messages m JOIN lines l USING (message) JOIN conversations c USING (conversation)
+         LEFT JOIN members s USING (message) LEFT JOIN segments g USING (segment) WHERE m.key = ?1"
+    );
+    let way = conn.prepare_cached(&sql)?.query_row([key], |row| Ok(way(conn, row, zone))).optional()?;
     way.transpose()
 }
 
@@ -153,12 +165,10 @@ fn way(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Way> {
         segment: row.get("segment")?,
         dirty: row.get("dirty")?,
     };
-    let segment = asked.segment_place(row.get("predecessor")?)?;
-    let (commits, failure, tasks) = (asked.commits()?, asked.failure()?, asked.tasks()?);
-    let (kind, state) = (kind_of(row.get("kind")?), state_of(row.get("state")?));
-    let is_history = row.get::<_, i64>("sent_at")? < meta(conn, "start_at")?.unwrap_or_default();
-    let outcome = outcome(kind, state, is_history, segment.as_ref(), &tasks);
-    let mut way = Way {
+    let grounds = asked.grounds(word(&row.get::<_, String>("outcome")?))?;
+    let why = asked.why(&grounds)?;
+    let Grounds { outcome, commits, failure, tasks, .. } = grounds;
+    Ok(Way {
         message_key: row.get("key")?,
         platform: row.get("platform")?,
         account_id: row.get("account_id")?,
@@ -174,36 +184,13 @@ fn way(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Way> {
         },
         text: event.text.as_ref().to_owned(),
         deliveries: asked.deliveries()?,
-        segment,
+        segment: asked.segment_place(row.get("predecessor")?)?,
         outcome,
-        why: String::new(),
+        why,
         commits,
         failure,
         tasks,
-    };
-    way.why = asked.why(&way)?;
-    Ok(way)
-}
-
-fn outcome(
-    kind: Kind,
-    state: State,
-    is_history: bool,
-    segment: Option<&SegmentPlace>,
-    tasks: &[TaskOf],
-) -> &'static str {
-    let Some(segment) = segment else { return "pending" };
-    match (kind, state, segment.status.as_str()) {
-        (Kind::System, ..) => "system",
-        (_, State::Recalled, _) => "recalled",
-        _ if is_history => "history",
-        (.., "idle") => "history",
-        (.., "failed") => "failed",
-        (.., "oversized") => "oversized",
-        (.., "done") if tasks.iter().any(|task| task.status != "superseded") => "cited",
-        (.., "done") => "read-no-task",
-        _ => "pending",
-    }
+    })
 }
 
 impl Asked<'_> {
@@ -215,6 +202,14 @@ impl Asked<'_> {
             all.push(read(row)?);
         }
         Ok(all)
+    }
+
+    /// All that its outcome rests on.
+    pub(super) fn grounds(&self, outcome: &'static str) -> Result<Grounds> {
+        let mut query = self.conn.prepare_cached("SELECT chars FROM segments WHERE segment = ?1")?;
+        let chars = query.query_row([self.segment], |row| row.get(0)).optional()?;
+        let (commits, failure, tasks) = (self.commits()?, self.failure()?, self.tasks()?);
+        Ok(Grounds { outcome, chars, commits, failure, tasks })
     }
 
     fn earlier_revisions(&self) -> Result<Vec<i64>> {
@@ -320,29 +315,30 @@ impl Asked<'_> {
         })
     }
 
-    fn why(&self, way: &Way) -> Result<String> {
-        let again = if self.dirty && way.segment.is_some() {
+    /// Why it has its outcome, in words.
+    pub(super) fn why(&self, grounds: &Grounds) -> Result<String> {
+        let again = if self.dirty && grounds.chars.is_some() {
             " Its conversation has changed since the last round: the next one looks at it again."
         } else {
             ""
         };
-        Ok(format!("{}{again}", self.reason(way)?))
+        Ok(format!("{}{again}", self.reason(grounds)?))
     }
 
-    fn reason(&self, way: &Way) -> Result<String> {
-        let done = way.commits.iter().rfind(|commit| commit.finished && commit.current);
-        Ok(match way.outcome {
+    fn reason(&self, grounds: &Grounds) -> Result<String> {
+        let done = grounds.commits.iter().rfind(|commit| commit.finished && commit.current);
+        Ok(match grounds.outcome {
             "system" => "A notice: it links its neighbours and is never sent to a model.".to_owned(),
             "recalled" => "It was recalled: it links its neighbours, its text is not sent.".to_owned(),
             "history" => {
                 "It was sent before input.start_at: shown as history, never a reason to ask.".to_owned()
             }
             "failed" => {
-                let reason = way.failure.as_ref().map_or("", |failure| failure.reason.as_str());
+                let reason = grounds.failure.as_ref().map_or("", |failure| failure.reason.as_str());
                 format!("The last attempt at its segment failed: {reason}. The next round tries again.")
             }
-            "oversized" => self.oversized(way)?,
-            "cited" => format!("Tasks rest on it: {}.", titles(way)),
+            "oversized" => self.oversized(grounds)?,
+            "cited" => format!("Tasks rest on it: {}.", titles(&grounds.tasks)),
             "read-no-task" => match done.map(|commit| (commit, &commit.no_task_reason)) {
                 Some((commit, Some(reason))) => {
                     format!("{} read it and found no task: {reason}", commit.model)
@@ -352,10 +348,10 @@ impl Asked<'_> {
                 }
                 None => "It was read, and no task rests on it.".to_owned(),
             },
-            _ if way.segment.is_none() => {
+            _ if grounds.chars.is_none() => {
                 "It came after the last round: the next one puts it into a segment.".to_owned()
             }
-            _ if way.commits.iter().any(|commit| commit.finished) => {
+            _ if grounds.commits.iter().any(|commit| commit.finished) => {
                 "Its segment was done under other settings (rules, model or grouping); it waits to be read anew."
                     .to_owned()
             }
@@ -363,10 +359,10 @@ impl Asked<'_> {
         })
     }
 
-    fn oversized(&self, way: &Way) -> Result<String> {
+    fn oversized(&self, grounds: &Grounds) -> Result<String> {
         let limit: i64 = meta(self.conn, "limit")?.unwrap_or_default();
         let envelope = i64::try_from(budget::CONVERSATION).unwrap_or_default();
-        let chars = way.segment.as_ref().map_or(0, |segment| segment.chars) + envelope;
+        let chars = grounds.chars.unwrap_or_default() + envelope;
         Ok(format!(
             "Its segment has {chars} characters, a group takes {limit}: raise context.max_conversation_chars, or \
              cut long chats with context.grouping = \"session\"."
@@ -374,7 +370,7 @@ impl Asked<'_> {
     }
 }
 
-fn titles(way: &Way) -> String {
-    let standing = way.tasks.iter().filter(|task| task.status != "superseded");
+fn titles(tasks: &[TaskOf]) -> String {
+    let standing = tasks.iter().filter(|task| task.status != "superseded");
     standing.map(|task| format!("{} ({})", task.title, task.task_id)).collect::<Vec<_>>().join(", ")
 }

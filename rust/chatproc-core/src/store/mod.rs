@@ -8,6 +8,7 @@ mod build;
 mod bulk;
 pub mod commit;
 pub mod connections;
+pub mod coverage;
 pub mod explain;
 pub mod intake;
 pub mod ledger;

@@ -7,6 +7,7 @@ use crate::document::seconds;
 use crate::error::Result;
 use crate::plan::{Failed, retry_at};
 use crate::revision::{Place, Told};
+use crate::store::coverage::OUTCOMES;
 use crate::store::{connections, meta, outbox, quarantine, rounds, tasks};
 
 /// A conversation's name and the delivery that told it.
@@ -59,10 +60,8 @@ fn no_tasks() -> Map<String, Value> {
     statuses.into_iter().map(|status| (status.to_owned(), json!(0))).collect()
 }
 
-fn no_outcomes() -> Map<String, Value> {
-    let outcomes =
-        ["cited", "read-no-task", "history", "pending", "failed", "oversized", "recalled", "system"];
-    outcomes.into_iter().map(|outcome| (outcome.to_owned(), json!(0))).collect()
+pub(super) fn no_outcomes() -> Map<String, Value> {
+    OUTCOMES.into_iter().map(|outcome| (outcome.to_owned(), json!(0))).collect()
 }
 
 fn tasks_by_status(conn: &Connection) -> Result<Map<String, Value>> {

@@ -6,5 +6,6 @@ mod common;
 
 mod changes;
 mod chat;
+mod covered;
 mod sound;
 mod way;
