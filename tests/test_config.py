@@ -19,7 +19,7 @@ from chatproc.cli.main import _DEFAULT_CONFIG
 from chatproc.config import Config, is_loopback, load_config, not_configured_error, require_model
 from chatproc.connectors import BUILT_IN, toolkit
 from chatproc.errors import ConfigError
-from chatproc.pipeline import reading
+from chatproc.given import reading
 
 ROOT = Path(__file__).parent.parent
 FEED = '[[publish]]\nkind = "ics"\nfile = "x.ics"\n'

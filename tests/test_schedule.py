@@ -14,12 +14,13 @@ import pytest
 from chatproc import _core
 from chatproc.config import load_config
 from chatproc.connectors.base import Page, SyncError
+from chatproc.given import reading
 from chatproc.loop.due import DAY, HOUR, day_of
 from chatproc.loop.pages import DEEPEST_CURSOR, LARGEST_CURSOR, MOST_EVENTS
 from chatproc.loop.room import NEW_FOR, SEATS
 from chatproc.loop.sync import DEADLINE, Setting, sync_connection
 from chatproc.loop.ticks import Loop
-from chatproc.pipeline import Writer, _Worker, reading
+from chatproc.pipeline import Writer, _Worker
 from chatproc.schedule import connections
 from tests import scripted
 from tests.project import Project, chat

@@ -34,28 +34,9 @@ if TYPE_CHECKING:
     from chatproc.evidence import EvidencePage, read_evidence
     from chatproc.excerpt import Excerpt, read_excerpts
     from chatproc.loop.running import run_loop
-    from chatproc.pipeline import (
-        arun_round,
-        backup,
-        coverage,
-        discard_quarantined,
-        explain,
-        export,
-        get_task,
-        list_conversations,
-        list_tasks,
-        preview,
-        quarantine,
-        quarantined_line,
-        retry_quarantined,
-        run_round,
-        status,
-        task_history,
-        update_task_priority,
-        update_task_status,
-        verify,
-    )
+    from chatproc.pipeline import arun_round, export, preview, run_round
     from chatproc.publishing import publish
+    from chatproc.refused import discard_quarantined, quarantine, quarantined_line, retry_quarantined
     from chatproc.results import (
         Backup,
         ConnectionStates,
@@ -87,6 +68,8 @@ if TYPE_CHECKING:
         start_loop,
         sync_connections,
     )
+    from chatproc.store import backup, coverage, explain, list_conversations, status, verify
+    from chatproc.tasks import get_task, list_tasks, task_history, update_task_priority, update_task_status
 
 __version__: str = _core.__version__
 
@@ -96,28 +79,9 @@ _HOMES = {
     "chatproc.edits": ("EditedFile", "read_config_text", "read_rules_text", "save_config", "save_rules"),
     "chatproc.evidence": ("EvidencePage", "read_evidence"),
     "chatproc.excerpt": ("Excerpt", "read_excerpts"),
-    "chatproc.pipeline": (
-        "arun_round",
-        "backup",
-        "coverage",
-        "discard_quarantined",
-        "explain",
-        "export",
-        "get_task",
-        "list_conversations",
-        "list_tasks",
-        "preview",
-        "quarantine",
-        "quarantined_line",
-        "retry_quarantined",
-        "run_round",
-        "status",
-        "task_history",
-        "update_task_priority",
-        "update_task_status",
-        "verify",
-    ),
+    "chatproc.pipeline": ("arun_round", "export", "preview", "run_round"),
     "chatproc.publishing": ("publish",),
+    "chatproc.refused": ("discard_quarantined", "quarantine", "quarantined_line", "retry_quarantined"),
     "chatproc.results": (
         "Backup",
         "ConnectionStates",
@@ -149,6 +113,14 @@ _HOMES = {
         "plan_run",
         "start_loop",
         "sync_connections",
+    ),
+    "chatproc.store": ("backup", "coverage", "explain", "list_conversations", "status", "verify"),
+    "chatproc.tasks": (
+        "get_task",
+        "list_tasks",
+        "task_history",
+        "update_task_priority",
+        "update_task_status",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

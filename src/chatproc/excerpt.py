@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chatproc.pipeline import explain
+from chatproc.store import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A round, from batch files to exported tasks, and everything else that is asked of the store.
+"""A round, from batch files to exported tasks, and what the next one would send.
 
 It puts the parts together: the core takes in, plans, commits and exports; the agent talks to the model in
 between. It decides nothing that a part decides, and no write is ever open while a model is asked. What only
@@ -7,7 +7,6 @@ a round needs, asyncio above all, is imported by it: `status` and lists are to b
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -16,45 +15,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from chatproc import _core
 from chatproc.errors import ChatprocError
+from chatproc.given import MILLION, bytes_read, has_store, input_of, options_of, settings_of, wall_clock
 from chatproc.holder import holder_now
-from chatproc.results import (
-    Backup,
-    Conversations,
-    Coverage,
-    ExportReport,
-    Preview,
-    Progress,
-    QuarantinedLine,
-    RoundReport,
-    Status,
-    Task,
-    TaskEvent,
-    TaskPage,
-    TaskRevision,
-    Verdict,
-    Way,
-)
+from chatproc.results import ExportReport, Preview, Progress, RoundReport
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-    from pathlib import Path
 
     from chatproc.agent.claims import Times
     from chatproc.agent.client import Endpoint
     from chatproc.agent.session import SessionResult
     from chatproc.config import Config
+    from chatproc.given import Watch
     from chatproc.results import Json
     from chatproc.rules import Rules
 
-    Watch = Callable[[Progress], None] | None
-
-_MILLION = 1_000_000
 _NOT_OF_THE_GROUP = {"refused", "quota", "redirect", "rate_limited", "network"}
 """Ends of a session for which no group is to blame: none of them waits longer for it."""
-
-
-# ── a round ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_round(config: Config, *, progress: Watch = None) -> RoundReport:
@@ -114,7 +92,7 @@ async def round_with(
     from chatproc.threads import to_end
 
     rules = read_rules(config.rules.file)
-    settings = _settings(config, rules)
+    settings = settings_of(config, rules)
     with writer.noted() as finish:
         begin = time.time()
         first = await to_end(writer.export, config)
@@ -149,7 +127,7 @@ async def round_with(
 
 
 def _options_now(writer: Writer, config: Config, patient: bool) -> Json:  # noqa: FBT001 - asked for by name above
-    options = _options(config)
+    options = options_of(config)
     if not patient:
         return options
     now, settle = writer.now(), round(config.schedule.settle_seconds * 1000)
@@ -169,7 +147,7 @@ class Writer:
 
     def __init__(self, config: Config, *, now: Callable[[], int] | None = None) -> None:
         """Open nothing yet."""
-        self.now = now or _now
+        self.now = now or wall_clock
         self._state = config.storage.state
         self._zone = config.rules.timezone
 
@@ -207,8 +185,8 @@ class Writer:
         from chatproc.threads import to_end
 
         stopped = threading.Event()
-        tell = _bytes_read(progress, stopped)
-        return await to_end(self.store.ingest, _input(config), tell, stop=stopped.set)
+        tell = bytes_read(progress, stopped)
+        return await to_end(self.store.ingest, input_of(config), tell, stop=stopped.set)
 
     def export(self, config: Config) -> ExportReport:
         """Publish what waits. A disk that refuses costs nothing: the next round publishes it first.
@@ -465,7 +443,23 @@ def _summary(report: RoundReport) -> Json:
     }
 
 
-# ── before a round ───────────────────────────────────────────────────────────────────────────────────
+def export(config: Config, *, progress: Watch = None) -> ExportReport:
+    """Publish the task events that wait in the outbox. Without a store there are none.
+
+    Args:
+        config: From `load_config`.
+        progress: Told when it is done.
+
+    Raises:
+        StateLockedError: A round is at work; it exports by itself.
+    """
+    if not has_store(config):
+        return ExportReport(files=0, events=0, waiting=0)
+    with Writer(config) as writer:
+        report = writer.export(config)
+    if progress is not None:
+        progress(Progress(stage="export", done=report.events, total=report.events, unit="events"))
+    return report
 
 
 def preview(  # noqa: PLR0913 - what a person may want to see
@@ -502,12 +496,12 @@ def preview(  # noqa: PLR0913 - what a person may want to see
     used = read_rules(file) if rules is None else rules_of(file, rules.encode())
     found = _core.preview(
         config.storage.state,
-        _input(config),
-        _options(config),
-        _settings(config, used),
+        input_of(config),
+        options_of(config),
+        settings_of(config, used),
         limit,
         group,
-        _bytes_read(progress),
+        bytes_read(progress),
     )
     system = _estimated_tokens(system_text(used.text, config.agent.tools))
     tokens = sum(_estimated_tokens(document) + system for document in found["documents"])
@@ -538,515 +532,4 @@ def _price(config: Config, usage: Json) -> float | None:
     cached = usage.get("cached_tokens") or 0
     cached_price = prices.input if prices.cached is None else prices.cached
     spent: float = (given - cached) * prices.input + cached * cached_price + taken * (prices.output or 0)
-    return round(spent / _MILLION, 6)
-
-
-def status(config: Config) -> Status:
-    """Counts of what the store holds, cheap: reads no batch. Without a store all are zero.
-
-    Args:
-        config: From `load_config`.
-    """
-    found = _core.status(config.storage.state)
-    if config.connections:
-        from chatproc.loop.standing import stand
-
-        found["connections"] = stand(config, found["connections"], _now())
-    else:
-        found["connections"] = []
-    return Status(found)
-
-
-# ── trust ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def verify(config: Config, *, progress: Watch = None) -> Verdict:
-    """Compare the whole store and the exported files with what was written; reads only, asks no one.
-
-    Works beside a round. What it compares, and what it cannot see, is told in docs/verify.md. Without a store
-    there is nothing to look at, and nothing is broken.
-
-    Args:
-        config: From `load_config`.
-        progress: Told how many rows were looked at.
-
-    Returns:
-        What was looked at and what was found; its `exit_code` is that of `chatproc verify`.
-
-    Raises:
-        StoreVersionError: Another version of the program wrote the store.
-        ChatprocError: The state file cannot be opened at all.
-
-    Example:
-        >>> verify(config).breaks  # doctest: +SKIP
-        []
-    """
-    found = _core.verify(config.storage.state, config.storage.output, _told(progress, "verify", "rows"))
-    return Verdict(**found)
-
-
-def backup(config: Config, file: str | Path, *, progress: Watch = None) -> Backup:
-    """Copy the whole store, as it is at one moment, to one file that only its owner can read.
-
-    Works beside a round and while connections are pulled; waits for no one and keeps no one waiting. The copy
-    stands under its name whole and durable, or not at all. How to go back to it is told in
-    docs/reliability.md.
-
-    Args:
-        config: From `load_config`.
-        file: Where the copy goes; no file may have that name.
-        progress: Told how many pages are copied.
-
-    Raises:
-        ConfigError: A file with that name is there already.
-        ChatprocError: There is no store yet, or it is damaged.
-        OSError: The copy cannot be written.
-
-    Example:
-        >>> backup(config, "/mnt/stick/2026-07-01.db").bytes  # doctest: +SKIP
-        4096000
-    """
-    unique = f"{os.getpid()}-{time.time_ns()}"
-    copied = _core.backup(config.storage.state, file, unique, _told(progress, "backup", "pages"))
-    return Backup(**copied)
-
-
-def _told(progress: Watch, stage: str, unit: str) -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress(Progress(stage=stage, done=done, total=total, unit=unit))
-
-    return tell
-
-
-def explain(config: Config, message_key: str) -> Way:
-    """Tell one message's whole way: where it was read, its segment, its commits, its tasks, its outcome.
-
-    Args:
-        config: From `load_config`.
-        message_key: As the collector names it.
-
-    Raises:
-        ChatprocError: No message has that key.
-
-    Example:
-        >>> explain(config, "qq:10000:999000:7550123").why  # doctest: +SKIP
-        'stand-in read it and found no task: only talk'
-    """
-    way = _core.explain(config.storage.state, message_key, config.rules.timezone)
-    if way is None:
-        raise ChatprocError(
-            f"no message has the key {message_key!r}",
-            where=str(config.storage.state),
-            hint="new batches are read by `chatproc once`; lines that were refused: `chatproc quarantine`",
-        )
-    return Way(way)
-
-
-def coverage(  # noqa: PLR0913 - a conversation has three names, a page three bounds
-    config: Config,
-    platform: str,
-    account_id: str,
-    conversation_id: str,
-    *,
-    outcome: str | None = None,
-    limit: int = 50,
-    after: str | None = None,
-) -> Coverage:
-    """Tell what became of the messages of one conversation: the counts of all, and a page of them with why.
-
-    Args:
-        config: From `load_config`.
-        platform: Of the conversation, as the collector names it.
-        account_id: Whose conversation it is.
-        conversation_id: The platform's id of it.
-        outcome: Only messages with this outcome, a word of `status`.
-        limit: Messages of a page, 1 to 1000.
-        after: `next_after` of the page before.
-
-    Raises:
-        ChatprocError: There is no such conversation, outcome or message to go on after.
-
-    Example:
-        >>> coverage(config, "qq", "10000", "999000").outcomes["read-no-task"]  # doctest: +SKIP
-        17
-    """
-    query = {
-        "platform": platform,
-        "account_id": account_id,
-        "conversation_id": conversation_id,
-        "outcome": outcome,
-        "limit": limit,
-        "after": after,
-    }
-    found = _core.coverage(config.storage.state, query, config.rules.timezone)
-    if found is None:
-        raise ChatprocError(
-            f"{platform!r}, account {account_id!r}, has no conversation {conversation_id!r}",
-            where=str(config.storage.state),
-            hint="list_conversations(config) gives those that there are",
-        )
-    return Coverage(**found)
-
-
-def list_conversations(
-    config: Config, *, query: str | None = None, limit: int = 50, after: int | None = None
-) -> Conversations:
-    """List the conversations that the store holds messages of, by name.
-
-    Args:
-        config: From `load_config`.
-        query: Part of a name or id.
-        limit: Conversations of a page, 1 to 1000.
-        after: `next_after` of the page before.
-
-    Raises:
-        ChatprocError: The page cannot be understood.
-
-    Example:
-        >>> [it["name"] for it in list_conversations(config).conversations]  # doctest: +SKIP
-        ['课程群']
-    """
-    wanted = {"query": query, "limit": limit, "after": after}
-    return Conversations(**_core.conversations(config.storage.state, wanted))
-
-
-# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def list_tasks(  # noqa: PLR0913 - the filters of the contract
-    config: Config,
-    *,
-    status: str | Sequence[str] | None = None,
-    priority: str | Sequence[str] | None = None,
-    query: str | None = None,
-    people: str | Sequence[str] | None = None,
-    platform: str | None = None,
-    conversation: str | None = None,
-    due_from: str | None = None,
-    due_to: str | None = None,
-    updated_from: str | None = None,
-    sort: str = "due",
-    limit: int = 20,
-    cursor: str | None = None,
-) -> TaskPage:
-    """List and search tasks.
-
-    Args:
-        config: From `load_config`.
-        status: One status or several: `open completed cancelled superseded`.
-        priority: One priority or several: `P0` … `P4`.
-        query: Words, all of which must occur in title, event, people, location, notes or source texts; case
-            does not matter, and two Chinese characters, or one, are enough.
-        people: Parts of names.
-        platform: Of any source.
-        conversation: The platform's id of any source's conversation.
-        due_from: RFC 3339 or `YYYY-MM-DD` (the day's start in `rules.timezone`).
-        due_to: RFC 3339 or `YYYY-MM-DD` (the day's end).
-        updated_from: RFC 3339 or `YYYY-MM-DD`.
-        sort: `due` (tasks without one last), `priority`, `updated` or `created` (newest first).
-        limit: Tasks of a page, 1 to 1000.
-        cursor: `next_cursor` of the page before.
-
-    Returns:
-        The page: a list of `Task` with `next_cursor` and `total`.
-
-    Raises:
-        ChatprocError: A filter cannot be understood.
-
-    Example:
-        >>> [task.title for task in list_tasks(config, query="报告", status="open")]  # doctest: +SKIP
-        ['交实验报告']
-    """
-    wanted = {
-        "status": _several(status),
-        "priority": _several(priority),
-        "query": query,
-        "people": _several(people),
-        "platform": platform,
-        "conversation": conversation,
-        "due_from": due_from,
-        "due_to": due_to,
-        "updated_from": updated_from,
-        "sort": sort,
-        "limit": limit,
-        "cursor": cursor,
-    }
-    page = _core.search(config.storage.state, wanted, config.rules.timezone)
-    return TaskPage([_task(row) for row in page["tasks"]], next_cursor=page["cursor"], total=page["total"])
-
-
-def get_task(config: Config, task_id: str) -> Task:
-    """One task as it is now.
-
-    Args:
-        config: From `load_config`.
-        task_id: `t_…`.
-
-    Raises:
-        ChatprocError: No task has that id.
-    """
-    return _task(_core.task(config.storage.state, task_id, config.rules.timezone))
-
-
-def task_history(config: Config, task_id: str) -> list[TaskRevision]:
-    """Every revision of a task, the first one first, with who made it and why.
-
-    Args:
-        config: From `load_config`.
-        task_id: `t_…`.
-
-    Raises:
-        ChatprocError: No task has that id.
-    """
-    return [TaskRevision(**revision) for revision in _core.history(config.storage.state, task_id)]
-
-
-def update_task_status(  # noqa: PLR0913 - the contract's arguments
-    config: Config,
-    task_id: str,
-    status: str,
-    *,
-    request_id: str,
-    actor: str,
-    expected_revision: int | None = None,
-    note: str | None = None,
-) -> TaskEvent:
-    """Set a task's status for a user. What a user set, no model changes.
-
-    Works while a round is at work. The same request again gets the first answer and changes nothing.
-
-    Args:
-        config: From `load_config`.
-        task_id: `t_…`.
-        status: `completed`, `cancelled` or `open`.
-        request_id: Tells this request from every other, for ever; 1 to 256 characters.
-        actor: Who wants it, for the history.
-        expected_revision: Refuse when the task has another revision.
-        note: Why, for the history.
-
-    Returns:
-        The event that is published.
-
-    Raises:
-        TaskConflict: Another revision than expected, a superseded task, or a request id that asked for
-            something else before.
-        ChatprocError: Unknown task or status.
-
-    Example:
-        >>> event = update_task_status(  # doctest: +SKIP
-        ...     config, "t_…", "completed", request_id="r1", actor="me"
-        ... )
-        >>> event.task["status_by"]  # doctest: +SKIP
-        'user'
-    """
-    wish = _wish(task_id, status, request_id, actor, expected_revision, note)
-    return TaskEvent(**_core.update_status(config.storage.state, wish, _now(), config.rules.timezone))
-
-
-def update_task_priority(  # noqa: PLR0913 - the contract's arguments
-    config: Config,
-    task_id: str,
-    priority: str,
-    *,
-    request_id: str,
-    actor: str,
-    expected_revision: int | None = None,
-    note: str | None = None,
-) -> TaskEvent:
-    """Set a task's priority for a user; everything else is as in `update_task_status`.
-
-    Args:
-        config: From `load_config`.
-        task_id: `t_…`.
-        priority: `P0` … `P4`.
-        request_id: Tells this request from every other, for ever.
-        actor: Who wants it.
-        expected_revision: Refuse when the task has another revision.
-        note: Why, for the history.
-    """
-    wish = _wish(task_id, priority, request_id, actor, expected_revision, note)
-    return TaskEvent(**_core.update_priority(config.storage.state, wish, _now(), config.rules.timezone))
-
-
-def _wish(  # noqa: PLR0913, PLR0917 - one for each field
-    task_id: str, value: str, request_id: str, actor: str, expected_revision: int | None, note: str | None
-) -> Json:
-    return {
-        "task_id": task_id,
-        "value": value,
-        "request_id": request_id,
-        "actor": actor,
-        "expected_revision": expected_revision,
-        "note": note,
-    }
-
-
-def _task(row: Json) -> Task:
-    return Task(
-        task_id=row["task_id"],
-        revision=row["revision"],
-        updated_at=row["updated"],
-        record=row["record"],
-        attachments=row["attachments"],
-    )
-
-
-def _several(value: str | Sequence[str] | None) -> list[str]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str) else list(value)
-
-
-# ── outbox and quarantine ────────────────────────────────────────────────────────────────────────────
-
-
-def export(config: Config, *, progress: Watch = None) -> ExportReport:
-    """Publish the task events that wait in the outbox. Without a store there are none.
-
-    Args:
-        config: From `load_config`.
-        progress: Told when it is done.
-
-    Raises:
-        StateLockedError: A round is at work; it exports by itself.
-    """
-    if not _has_store(config):
-        return ExportReport(files=0, events=0, waiting=0)
-    with Writer(config) as writer:
-        report = writer.export(config)
-    if progress is not None:
-        progress(Progress(stage="export", done=report.events, total=report.events, unit="events"))
-    return report
-
-
-def quarantine(config: Config) -> list[QuarantinedLine]:
-    """All refused lines, in the order in which they were met.
-
-    Args:
-        config: From `load_config`.
-    """
-    return [_quarantined(line) for line in _core.quarantine(config.storage.state)]
-
-
-def quarantined_line(config: Config, line_id: int) -> QuarantinedLine:
-    """One refused line.
-
-    Args:
-        config: From `load_config`.
-        line_id: Its number in the quarantine.
-
-    Raises:
-        ChatprocError: No line has that number.
-    """
-    return _quarantined(_core.quarantined(config.storage.state, line_id))
-
-
-def retry_quarantined(config: Config, line_id: int) -> Json:
-    """Take a refused line in again; what is known may have changed since.
-
-    Args:
-        config: From `load_config`.
-        line_id: Its number in the quarantine.
-
-    Returns:
-        `id`, `outcome` (`accepted`, `repeat` or `refused`), `reason` and `explanation` when still refused.
-
-    Raises:
-        StateLockedError: A round is at work.
-        ChatprocError: No line has that number.
-    """
-    quarantined_line(config, line_id)
-    with Writer(config) as writer:
-        return writer.store.retry(line_id, config.input.max_line_bytes)
-
-
-def discard_quarantined(config: Config, line_id: int) -> None:
-    """Take a refused line off the list for good; when it comes again it is a repeat.
-
-    Args:
-        config: From `load_config`.
-        line_id: Its number in the quarantine.
-
-    Raises:
-        StateLockedError: A round is at work.
-        ChatprocError: No line has that number.
-    """
-    quarantined_line(config, line_id)
-    with Writer(config) as writer:
-        writer.store.discard(line_id)
-
-
-def _quarantined(line: tuple[Json, bytes | None]) -> QuarantinedLine:
-    return QuarantinedLine(**line[0], bytes=line[1])
-
-
-# ── what the core is given ───────────────────────────────────────────────────────────────────────────
-
-
-def _has_store(config: Config) -> bool:
-    return config.storage.state.exists()
-
-
-def _now() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // _MILLION
-
-
-def _input(config: Config) -> Json:
-    return {**reading(config), "paths": list(config.input.paths), "now": _now()}
-
-
-def reading(config: Config) -> Json:
-    """How the core reads batches; `paths` and `now` are for the caller to add.
-
-    Args:
-        config: From `load_config`.
-    """
-    return {
-        "max_line_bytes": config.input.max_line_bytes,
-        "settle_ms": round(config.input.settle_seconds * 1000),
-        "state": str(config.storage.state),
-        "output": str(config.storage.output),
-    }
-
-
-def _options(config: Config) -> Json:
-    return {
-        **config.context.model_dump(),
-        **config.processing.model_dump(),
-        "start_at": config.input.start_at_ms / 1000,
-        "batching": config.agent.batching,
-        "timezone": config.rules.timezone,
-    }
-
-
-def _settings(config: Config, rules: Rules) -> Json:
-    from chatproc.agent.prompt import PROTOCOL_VERSION
-
-    return {
-        "protocol": PROTOCOL_VERSION,
-        "rules_file": _shown_path(config, rules.file),
-        "rules_sha256": rules.sha256,
-        "base_url": config.agent.base_url,
-        "model": config.agent.model,
-        "vision": config.agent.vision,
-    }
-
-
-def _shown_path(config: Config, file: Path) -> str:
-    """A path as records carry it: below the project where it lies there."""
-    return str(file.relative_to(config.root)) if file.is_relative_to(config.root) else str(file)
-
-
-def _bytes_read(progress: Watch, stopped: threading.Event | None = None) -> Callable[[int, int], None]:
-    """Tells of bytes read after each slice; what it raises ends the reading."""
-    from asyncio import CancelledError
-
-    def tell(done: int, total: int) -> None:
-        if stopped is not None and stopped.is_set():
-            raise CancelledError
-        if progress is not None:
-            progress(Progress(stage="ingest", done=done, total=total, unit="bytes"))
-
-    return tell
+    return round(spent / MILLION, 6)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chatproc import _core
 from chatproc.config import DEFAULT_CONFIG, load_config
 from chatproc.errors import ConfigError
+from chatproc.given import reading
 from chatproc.holder import holder_now
 from chatproc.loop import due
 from chatproc.loop.room import Room
 from chatproc.loop.standing import rows_by_name, stand
 from chatproc.loop.sync import Setting, policy_of, report_of, sync_connection
 from chatproc.loop.ticks import Loop
-from chatproc.pipeline import Writer, reading
+from chatproc.pipeline import Writer
 from chatproc.results import ConnectionStates, LoopReport, SyncReport
 
 if TYPE_CHECKING:

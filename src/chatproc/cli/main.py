@@ -308,9 +308,9 @@ def _ping(config: Config) -> dict[str, object]:
 @_command("status", example="chatproc status --json")
 def _status(voice: Voice) -> None:
     """Show counts, the last round, and what waits; reads no batch."""
-    from chatproc import pipeline
+    from chatproc import store
 
-    voice.show(pipeline.status(voice.config()).to_dict(), render.status_blocks)
+    voice.show(store.status(voice.config()).to_dict(), render.status_blocks)
 
 
 @_command(
@@ -433,10 +433,10 @@ def _say_if_none(voice: Voice, entries: Sequence[object]) -> None:
 @_command("verify", example="chatproc verify --json")
 def _verify(voice: Voice) -> int:
     """Compare the store and the exported files with what was written; offline, changes nothing."""
-    from chatproc import pipeline
+    from chatproc import store
 
     with voice.progress() as progress:
-        verdict = pipeline.verify(voice.config(), progress=progress)
+        verdict = store.verify(voice.config(), progress=progress)
     voice.show(verdict.to_dict(), render.verify_blocks)
     if not verdict.ok:
         voice.say("hint: keep the files as they are; a copy of the store from before is the way back")
@@ -450,10 +450,10 @@ def _verify(voice: Voice) -> int:
 )
 def _backup(voice: Voice, file: str) -> None:
     """Copy the whole store to one new file; works while rounds run."""
-    from chatproc import pipeline
+    from chatproc import store
 
     with voice.progress() as progress:
-        copied = pipeline.backup(voice.config(), file, progress=progress)
+        copied = store.backup(voice.config(), file, progress=progress)
     voice.show(copied.to_dict(), render.answer_blocks)
     voice.say("it holds the chats and the tasks: keep it as private as the store")
 
@@ -465,9 +465,9 @@ def _backup(voice: Voice, file: str) -> None:
 )
 def _explain(voice: Voice, message_key: str) -> None:
     """Tell one message's whole way: line, segment, commits, tasks, outcome and why."""
-    from chatproc import pipeline
+    from chatproc import store
 
-    voice.show(pipeline.explain(voice.config(), message_key).to_dict(), render.explain_blocks)
+    voice.show(store.explain(voice.config(), message_key).to_dict(), render.explain_blocks)
 
 
 # ── tasks ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -499,13 +499,13 @@ def _explain(voice: Voice, message_key: str) -> None:
 )  # fmt: skip
 def _tasks(voice: Voice, form: str | None, **filters: Any) -> None:  # noqa: ANN401 - click hands over what was declared
     """List tasks."""
-    from chatproc import pipeline
+    from chatproc import tasks
     from chatproc.shapes import shape
 
     if voice.as_json and form not in {None, "json"}:
         raise click.UsageError(f"--json and --format {form} ask for two documents: leave one out")
     several = {name: list(filters[name]) or None for name in ("status", "priority", "people")}
-    page = pipeline.list_tasks(voice.config(), **{**filters, **several})
+    page = tasks.list_tasks(voice.config(), **{**filters, **several})
     if form is None:
         voice.show(page.to_dict(), render.tasks_blocks)
     else:
@@ -524,12 +524,12 @@ def _tasks(voice: Voice, form: str | None, **filters: Any) -> None:  # noqa: ANN
 )
 def _task(voice: Voice, task_id: str, *, history: bool) -> None:
     """Show one task and the messages that it rests on."""
-    from chatproc import pipeline
+    from chatproc import tasks
 
     config = voice.config()
-    document: render.Document = {"task": pipeline.get_task(config, task_id).to_dict()}
+    document: render.Document = {"task": tasks.get_task(config, task_id).to_dict()}
     if history:
-        document["history"] = [entry.to_dict() for entry in pipeline.task_history(config, task_id)]
+        document["history"] = [entry.to_dict() for entry in tasks.task_history(config, task_id)]
     voice.show(document, render.task_blocks)
 
 
@@ -556,9 +556,9 @@ def _change_of(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _set_status(voice: Voice, task_id: str, status: str, arguments: dict[str, Any]) -> None:
-    from chatproc import pipeline
+    from chatproc import tasks
 
-    event = pipeline.update_task_status(voice.config(), task_id, status, **_change_of(arguments))
+    event = tasks.update_task_status(voice.config(), task_id, status, **_change_of(arguments))
     voice.show(event.to_dict(), render.event_blocks)
 
 
@@ -591,9 +591,9 @@ def _cancel(voice: Voice, task_id: str, **arguments: Any) -> None:  # noqa: ANN4
 )
 def _priority(voice: Voice, task_id: str, priority: str, **arguments: Any) -> None:  # noqa: ANN401
     """Set a task's priority."""
-    from chatproc import pipeline
+    from chatproc import tasks
 
-    event = pipeline.update_task_priority(voice.config(), task_id, priority, **_change_of(arguments))
+    event = tasks.update_task_priority(voice.config(), task_id, priority, **_change_of(arguments))
     voice.show(event.to_dict(), render.event_blocks)
 
 
@@ -759,23 +759,23 @@ def _model(voice: Voice, action: str, file: Path | None) -> None:
 )
 def _quarantine(voice: Voice, action: str, line_id: int | None) -> int:
     """List, show, retry or discard lines that could not be accepted."""
-    from chatproc import pipeline
+    from chatproc import refused
 
     config = voice.config()
     if action == "list":
-        lines = [line.to_dict() for line in pipeline.quarantine(config)]
+        lines = [line.to_dict() for line in refused.quarantine(config)]
         voice.show({"lines": lines}, render.quarantine_blocks)
         return 0
     if line_id is None:
         raise click.UsageError(f"`quarantine {action}` needs the number of a line")
     if action == "show":
-        voice.show(pipeline.quarantined_line(config, line_id).to_dict(), render.line_blocks)
+        voice.show(refused.quarantined_line(config, line_id).to_dict(), render.line_blocks)
         return 0
     if action == "retry":
-        answer = pipeline.retry_quarantined(config, line_id)
+        answer = refused.retry_quarantined(config, line_id)
         voice.show(answer, render.answer_blocks)
         return _PART_DONE if answer["outcome"] == "refused" else 0
-    pipeline.discard_quarantined(config, line_id)
+    refused.discard_quarantined(config, line_id)
     voice.show({"id": line_id, "outcome": "discarded"}, render.answer_blocks)
     return 0
 

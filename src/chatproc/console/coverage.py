@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from chatproc.excerpt import read_excerpts
-from chatproc.pipeline import status
+from chatproc.store import status
 
 if TYPE_CHECKING:
     from starlette.responses import Response

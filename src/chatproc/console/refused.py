@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chatproc.console.visit import number_of
-from chatproc.pipeline import discard_quarantined, quarantine, retry_quarantined, status
+from chatproc.refused import discard_quarantined, quarantine, retry_quarantined
+from chatproc.store import status
 
 if TYPE_CHECKING:
     from starlette.responses import Response

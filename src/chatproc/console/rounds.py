@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
-from chatproc.pipeline import arun_round, status
+from chatproc.pipeline import arun_round
+from chatproc.store import status
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -12,7 +12,7 @@ from chatproc.console.visit import number_of
 from chatproc.errors import ChatprocError, TaskConflict
 from chatproc.evidence import read_evidence
 from chatproc.excerpt import read_excerpts
-from chatproc.pipeline import get_task, list_tasks, task_history, update_task_priority, update_task_status
+from chatproc.tasks import get_task, list_tasks, task_history, update_task_priority, update_task_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

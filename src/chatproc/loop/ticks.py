@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from chatproc.config import load_config
 from chatproc.errors import ChatprocError, ConfigError
+from chatproc.given import reading
 from chatproc.loop import due
 from chatproc.loop.room import Room
 from chatproc.loop.standing import rows_by_name
 from chatproc.loop.sync import Setting, policy_of, sync_connection
 from chatproc.loop.watch import Watch
-from chatproc.pipeline import reading, round_with
+from chatproc.pipeline import round_with
 from chatproc.threads import to_end
 
 if TYPE_CHECKING:

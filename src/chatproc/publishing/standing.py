@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from chatproc.pipeline import get_task, list_tasks, task_history, update_task_status
 from chatproc.results import Task
+from chatproc.tasks import get_task, list_tasks, task_history, update_task_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

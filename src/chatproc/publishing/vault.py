@@ -10,10 +10,10 @@ import re
 from typing import TYPE_CHECKING
 
 from chatproc.errors import ChatprocError
-from chatproc.pipeline import get_task
 from chatproc.publishing.files import content_of, replace
 from chatproc.publishing.standing import for_a_file, taken_over
 from chatproc.shapes import shape
+from chatproc.tasks import get_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
