@@ -88,6 +88,7 @@ def measure(server: ConsoleServer, runs: int) -> int:
         **PAGES,
         "tasks, a further page": found(r'rel="next" href="([^"]+)"', listed),
         "a task with its sources": task,
+        "coverage of a conversation": found(r'href="(/coverage/conversation\?[^"]+)"', get("/coverage")[1]),
         "coverage of a message": found(r'href="(/coverage\?key=[^"]+)"', get(task)[1]),
     }
     slowest = 0.0

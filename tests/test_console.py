@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chatproc import get_task, list_tasks, load_config, status, task_history
+from chatproc import coverage, explain, get_task, list_tasks, load_config, status, task_history
 from chatproc.console.server import ConsoleServer
 from chatproc.console.texts import LANGUAGES, catalogue, preferred
 from chatproc.edits import masked, read_config_text, read_rules_text, save_config, save_rules
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES = ("/tasks", "/preview", "/rounds", "/connections", "/refused", "/coverage", "/rules", "/settings")
+CONVERSATION = "/coverage/conversation?platform=qq&account_id=10000&id=a"
 REPORT = "请大家周五 17:00 前把报告交到 302"
 
 
@@ -114,7 +115,14 @@ def test_every_page_is_whole_in_every_language(browser: Browser, project: Projec
     other = Browser(browser.port, language)
     other.cookies = dict(browser.cookies)
     task = task_of(project, "read")
-    for path in (*PAGES, f"/tasks/{task}", f"/tasks/{task}/evidence/1", "/coverage?key=a2", "/nowhere"):
+    for path in (
+        *PAGES,
+        f"/tasks/{task}",
+        f"/tasks/{task}/evidence/1",
+        "/coverage?key=a2",
+        CONVERSATION,
+        "/nowhere",
+    ):
         page = settled(other, path)
         assert page.status == (404 if path == "/nowhere" else 200), path
         assert page.faults == []
@@ -184,7 +192,10 @@ def test_no_address_breaks_a_page(browser: Browser) -> None:
         addresses = [f"/tasks?{name}={value}" for name in fields]
         addresses += [f"/tasks/{value}", f"/tasks/{value}/evidence/{value}", f"/works/{value}"]
         addresses += [f"/preview?limit={value}", f"/preview?work={value}", f"/refused?from={value}"]
-        addresses += [f"/coverage?key={value}", f"/rules?draft={value}", f"/rules/drafts/{value}"]
+        addresses += [f"/coverage?{name}={value}" for name in ("key", "q", "after")]
+        addresses += [f"/coverage/conversation?id={value}"]
+        addresses += [f"{CONVERSATION}&{name}={value}" for name in ("platform", "outcome", "after")]
+        addresses += [f"/rules?draft={value}", f"/rules/drafts/{value}"]
         for address in addresses:
             assert settled(browser, address.replace("²", "%C2%B2")).status in {200, 400, 404}, address
     token = dict(browser.get("/rounds").form("/rounds/start").fields)["form_token"]
@@ -392,6 +403,73 @@ def test_coverage_adds_up_and_leads_along_a_conversation(browser: Browser) -> No
     assert "a.jsonl" in page.text
     assert "/coverage?key=a2" in page.links
     assert browser.get("/coverage?key=unknown").status == 400
+    assert CONVERSATION.replace("&", "&amp;") in page.body
+
+
+def test_a_conversation_is_found_and_shows_what_became_of_each_message(
+    browser: Browser, project: Project
+) -> None:
+    config = load_config(project.root / "config" / "processor.toml")
+    listed = browser.get("/coverage")
+    assert f"Conversations: {status(config).document['conversations']}" in listed.text
+    found = browser.submit(next(form for form in listed.forms if ("q", "") in form.fields), q="群A")
+    assert [link for link in found.links if link.startswith("/coverage/conversation")] == [CONVERSATION]
+    assert "No conversation here." in browser.get("/coverage?q=%F0%9F%90%88").text
+
+    page = browser.get(CONVERSATION)
+    ledger = coverage(config, "qq", "10000", "a")
+    assert ledger.conversation["messages"] == len(ledger.messages) == sum(ledger.outcomes.values()) == 4
+    assert [message["text"] for message in ledger.messages] == ["@all", "大家好", REPORT, "收到"]
+    assert page.text.index("大家好") < page.text.index(REPORT) < page.text.rindex("收到")
+    for message in ledger.messages:
+        assert explain(config, message["message_key"]).outcome == message["outcome"]
+        assert f"/coverage?key={message['message_key']}" in page.links
+    assert f"/tasks/{task_of(project, '收到')}" in page.links
+    assert f"{CONVERSATION}&outcome=cited" in page.links
+
+    cited = browser.get(f"{CONVERSATION}&outcome=cited")
+    assert REPORT not in cited.text
+    assert "收到" in cited.text
+    assert "No message here." in browser.get(f"{CONVERSATION}&outcome=recalled").text
+    failed = browser.get(CONVERSATION.replace("id=a", "id=bad"))
+    assert "The last attempt at its segment failed: " in failed.text
+    big = browser.get(CONVERSATION.replace("id=a", "id=big"))
+    assert "a group takes 1500" in big.text
+    assert "长" * 200 + "…" in big.text
+    assert "长" * 201 not in big.text
+
+
+def test_pages_of_a_conversation_and_of_conversations_show_each_once(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    project.batch(
+        "a.jsonl",
+        *chat("a ", *(f"第 {number:03} 条" for number in range(120))),
+        *(event(f"one{number}", "x", conversation=f"c{number:02}") for number in range(30)),
+    )
+    project.call("once", code=2)
+    with ConsoleServer(project.root / "config" / "processor.toml") as server:
+        own = Browser(server.port).opened(server.address)
+
+        def following(path: str) -> list[Answered]:
+            pages = [own.get(path)]
+            while onward := [
+                known["href"] for tag, known in pages[-1].elements if known.get("rel") == "next"
+            ]:
+                pages.append(own.get(str(onward[0])))
+            return pages
+
+        lists = following("/coverage")
+        links = [link for page in lists for link in page.links if link.startswith("/coverage/conversation")]
+        assert (len(lists), len(links), len(set(links))) == (2, 31, 31)
+        (talk,) = [link for link in links if "id=a+" in link]
+        pages = following(f"{talk}&outcome=pending")
+        shown = [number for page in pages for number in re.findall(r"第 (\d+) 条", page.text)]
+        assert len(pages) == 3
+        assert shown == [f"{number:03}" for number in range(120)]
+        assert "a group takes" not in pages[0].text
+        way = own.get(next(link for link in pages[0].links if link.startswith("/coverage?key=")))
+        assert way.status == 200
+        assert talk in way.links
 
 
 # ── rules and configuration ────────────────────────────────────────────────────────────────────────────

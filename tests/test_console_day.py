@@ -315,6 +315,7 @@ def test_every_page_is_accessible_and_fits(
     page.locator("main button").click()
     draft = page.url.partition(str(console.port))[2]
     paths = ["/tasks", f"{task}", f"{task}/evidence/1", "/preview", "/rounds", "/connections", "/refused"]
+    paths += ["/coverage/conversation?platform=qq&account_id=10000&id=paper"]
     paths += ["/coverage", "/coverage?key=paper", "/rules", draft, "/settings", "/tasks?cursor=x", "/nowhere"]
     for path in paths:
         page.goto(f"http://127.0.0.1:{console.port}{path}")

@@ -277,6 +277,11 @@ def every_page(browser: Browser) -> Iterator[str]:
     )
     yield from ("/settings", f"/tasks?said={'%3Cscript%3E'}&q=%22%3E%3Cscript%3E&sort=%3Cb%3E", draft.path)
     yield from (*tasks, f"/rules?draft={draft.path.rpartition('/')[2]}", "/%3Cscript%3Ealert(1)%3C/script%3E")
+    talks = [link for link in browser.get("/coverage").links if link.startswith("/coverage/conversation")]
+    assert talks
+    for talk in talks:
+        yield talk
+        yield from (link for link in browser.get(talk).links if link.startswith("/coverage"))
     for task in tasks:
         page = browser.get(task)
         yield from (link for link in page.links if "/evidence/" in link or link.startswith("/coverage"))
@@ -305,7 +310,7 @@ def test_no_text_becomes_markup_on_any_page(hostile: Browser) -> None:
         assert "60481729" not in page.text, path
         if "<textarea" not in page.body:  # in which a person edits the file as it is
             assert not set(page.body) & set("\x1b\x00\x9b\u202e\u2066"), path
-    assert len(seen) >= 13
+    assert len(seen) >= 14
 
 
 def test_hostile_texts_are_shown_as_what_they_are(hostile: Browser) -> None:

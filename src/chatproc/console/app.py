@@ -44,6 +44,7 @@ _PAGES: dict[str, Page] = {
     "/connections": connections.listed,
     "/refused": refused.listed,
     "/coverage": coverage.shown,
+    "/coverage/conversation": coverage.conversation,
     "/rules": rules.edited,
     "/rules/drafts/{number}": rules.looked,
     "/settings": settings.edited,

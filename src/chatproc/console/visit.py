@@ -121,6 +121,14 @@ class Visit:
         """
         return self._request.query_params.get(name, "").strip()
 
+    def asked_exactly(self, name: str) -> str:
+        """A field of the query with the white space around it, as a key or an id may have it.
+
+        Args:
+            name: Of the field.
+        """
+        return self._request.query_params.get(name, "")
+
     def all_asked(self, name: str) -> list[str]:
         """Every value of a field of the query.
 
