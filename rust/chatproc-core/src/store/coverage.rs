@@ -185,14 +185,21 @@ fn page(
     limit: usize,
     zone: &Zone,
 ) -> Result<Vec<Covered>> {
+    // Outcomes are looked up for all messages only where the page is chosen by them.
+    let (from, wanted) = match query.outcome {
+        Some(_) => (MESSAGES, format!("{OUTCOME} = :outcome")),
+        None => ("messages m WHERE m.conversation = :conversation", ":outcome IS NULL".to_owned()),
+    };
     let sql = format!(
-        "SELECT p.*, l.raw FROM (
-           SELECT m.message, m.key, m.sent_at, m.position, segment, g.continuity, c.dirty, {OUTCOME} outcome
-           FROM conversations c CROSS JOIN {MESSAGES} AND c.conversation = :conversation
+        "WITH page AS MATERIALIZED (
+           SELECT m.message FROM {from} AND {wanted}
              AND (m.sent_at, coalesce(m.position, -1), m.key) > (:sent_at, :position, :key)
-             AND (:outcome IS NULL OR {OUTCOME} = :outcome)
-           ORDER BY m.sent_at, coalesce(m.position, -1), m.key LIMIT :limit) p
-         JOIN lines l USING (message) ORDER BY p.sent_at, coalesce(p.position, -1), p.key"
+           ORDER BY m.sent_at, coalesce(m.position, -1), m.key LIMIT :limit)
+         SELECT m.message, m.key, m.sent_at, segment, g.continuity, c.dirty, l.raw, {OUTCOME} outcome
+         FROM page CROSS JOIN messages m USING (message) JOIN lines l USING (message)
+           JOIN conversations c USING (conversation) LEFT JOIN members s USING (message)
+           LEFT JOIN segments g USING (segment)
+         ORDER BY m.sent_at, coalesce(m.position, -1), m.key"
     );
     let (sent_at, position, key) = match &query.after {
         Some(key) => place_of(conn, conversation, key)?,
