@@ -136,7 +136,7 @@ impl Drop for Build {
 
 /// Takes the indexes off whose entries come in no order; what makes them again.
 fn take_indexes(conn: &Connection) -> Result<Vec<String>> {
-    let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'messages' AND sql IS NOT NULL";
+    let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ('messages', 'events') AND sql IS NOT NULL";
     let mut query = conn.prepare(sql)?;
     let indexes = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let indexes = indexes.collect::<rusqlite::Result<Vec<(String, String)>>>()?;

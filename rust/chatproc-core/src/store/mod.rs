@@ -44,6 +44,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002-connections", include_str!("migrations/0002-connections.sql")),
     ("0003-proofs", include_str!("migrations/0003-proofs.sql")),
     ("0004-lines", include_str!("migrations/0004-lines.sql")),
+    ("0005-deliveries", include_str!("migrations/0005-deliveries.sql")),
 ];
 
 /// Statements that a connection keeps prepared: all there are.
@@ -392,7 +393,8 @@ mod tests {
         MIGRATIONS[1],
         MIGRATIONS[2],
         MIGRATIONS[3],
-        ("0005-more", "CREATE TABLE more(x INTEGER) STRICT;"),
+        MIGRATIONS[4],
+        ("0006-more", "CREATE TABLE more(x INTEGER) STRICT;"),
     ];
 
     fn tables(store: &Store, name: &str) -> i64 {
@@ -409,7 +411,7 @@ mod tests {
         drop(old);
         assert_eq!(Store::look(&path).unwrap(), Found::Older);
         let store = Store::open(&path, 7).unwrap();
-        assert_eq!(store.version().unwrap(), 4);
+        assert_eq!(store.version().unwrap(), 5);
         assert_eq!(Store::look(&path).unwrap(), Found::Current);
         assert_eq!(tables(&store, "sync_runs"), 1);
         let backup = Store::connect_to_read(&folder.path().join("state.v1-7.bak")).unwrap();
@@ -421,7 +423,7 @@ mod tests {
         }
         assert!(matches!(
             Store::open_with(&path, 9, OLDER).unwrap_err(),
-            Error::StoreVersion { found: 4, known: 1, .. }
+            Error::StoreVersion { found: 5, known: 1, .. }
         ));
     }
 
@@ -457,7 +459,7 @@ mod tests {
         drop(Store::open_with(&path, 1, NEWER).unwrap());
         let before = fs_err::read(&path).unwrap();
         for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
-            assert!(matches!(error, Error::StoreVersion { found: 5, known: 4, .. }), "{error}");
+            assert!(matches!(error, Error::StoreVersion { found: 6, known: 5, .. }), "{error}");
         }
         assert_eq!(fs_err::read(&path).unwrap(), before);
     }
