@@ -386,3 +386,17 @@ def test_the_packaged_templates_are_the_shipped_files() -> None:
 
 def test_the_command_line_looks_where_load_config_looks() -> None:
     assert _DEFAULT_CONFIG == config_module.DEFAULT_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[agent]\nmodel = "a"\nmodel = ""\n', "stands twice"),
+        ('[agent]\nmodel = "a"\n[agent]\nretries = 1\n', "stands twice"),
+        ("[agent]\nmodel = a\n", "in quotes"),
+    ],
+)
+def test_a_slip_in_the_writing_is_told_with_what_mends_it(tmp_path: Path, text: str, hint: str) -> None:
+    error = refusal(tmp_path, text)
+    assert "line" in str(error)
+    assert hint in (error.hint or "")

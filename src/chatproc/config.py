@@ -863,7 +863,18 @@ def _tables_of(file: Path, content: bytes) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the configuration is not TOML: {error}", where=str(file)) from None
+        what = f"the configuration is not TOML: {error}"
+        raise ConfigError(what, where=str(file), hint=_hint_of(error)) from None
+
+
+def _hint_of(error: tomllib.TOMLDecodeError) -> str:
+    """What mends the usual slips: lines that were added to a file that has them, and texts without quotes."""
+    if re.match("Cannot (overwrite|declare|mutate)", str(error)):
+        return (
+            "a key or a [section] stands twice: write your lines under the [section] that is there already, "
+            "in place of the line of the same key"
+        )
+    return 'a text stands in quotes, as in model = "name"; a list in brackets'
 
 
 _LISTS = ("connections", "publish")
