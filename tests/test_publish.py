@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
 import threading
 from base64 import b64decode
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -32,7 +34,6 @@ from tests.test_shapes import task, todos
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from chatproc.config import Config
 
@@ -501,6 +502,21 @@ def test_what_plugins_add_behind_the_id_and_foreign_ids_hurt_nothing(project: Pr
 
 
 @pytest.mark.parametrize(
+    ("box", "end"), [("> - [", "\n"), (">\t> * [", "\n"), ("12. [", "\n"), ("\t+ [", "\n"), ("- [", "\r\n")]
+)
+def test_a_box_is_read_however_a_person_set_the_list(
+    project: Project, note: Path, box: str, end: str
+) -> None:
+    publish(project)
+    done = tick(note, 0, "x")
+    text = re.sub(r"(?m)^- \[", box, note.read_text()).replace("\n", end)
+    note.write_bytes(text.encode())
+    assert told(publish(project)) == (1, 1, 0)
+    assert status_of(project, done) == "completed"
+    assert told(publish(project)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"<!-- chatproc:begin vault -->\nmine\n",
@@ -536,6 +552,41 @@ def test_a_feed_has_what_is_open_or_ended_lately_and_is_written_when_that_change
     inode = feed.stat().st_ino
     assert [told(entry) for entry in chatproc.publish(config_of(project)).targets] == [(0, 0, 0)] * 2
     assert feed.stat().st_ino == inode
+
+
+@pytest.mark.parametrize(
+    "mine", [b"BEGIN:VCALENDAR\r\nPRODID:-//Me//EN\r\nEND:VCALENDAR\r\n", b"# Notes\n", b"\x00\xff"]
+)
+def test_a_feed_replaces_no_file_of_somebody_else(project: Project, mine: bytes) -> None:
+    project.targets({"kind": "ics", "name": "feed", "file": "feed.ics"})
+    feed = project.root / "feed.ics"
+    feed.write_bytes(mine)
+    entry = publish(project, code=1)
+    assert "no calendar of chatproc" in entry["error"]["text"]
+    assert feed.read_bytes() == mine
+    feed.write_bytes(b"")
+    assert told(publish(project)) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["ics", "markdown"])
+def test_what_is_no_file_is_told_in_words_and_stays(project: Project, kind: str) -> None:
+    project.targets({"kind": kind, "name": "a", "file": "place"})
+    place = project.root / "place"
+    for make, undo in ((Path.mkdir, Path.rmdir), (os.mkfifo, Path.unlink), (_link_to_itself, Path.unlink)):
+        make(place)
+        before = place.lstat()
+        text = publish(project, code=1)["error"]["text"]
+        assert str(place) in text
+        assert "Errno" not in text
+        assert place.lstat().st_ino == before.st_ino
+        undo(place)
+    place.symlink_to(project.root / "elsewhere" / "there")
+    assert told(publish(project)) == (1, 0, 0)
+    assert place.is_symlink()
+
+
+def _link_to_itself(place: Path) -> None:
+    place.symlink_to(place)
 
 
 def test_a_target_that_fails_keeps_no_other_from_its_turn(project: Project, tmp_path: Path) -> None:

@@ -76,6 +76,19 @@ def test_no_character_that_is_obeyed_unseen_is_left(form: str, words: str) -> No
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "time",
+    [
+        {"due": "0001-01-01T00:00:00+08:00", "start": "0001-01-01"},
+        {"due": "9999-12-31T23:59:59-08:00", "start": "1969-12-31"},
+        {"start": "9999-12-31T23:59:59-08:00"},
+    ],
+)
+def test_a_time_at_the_end_of_the_calendar_breaks_no_format(form: str, time: dict[str, str]) -> None:
+    assert "mzxw6ytboi2xk4tsnf3gk3dpne" in shape([task(**time)], form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_no_tasks_are_a_text_without_any(form: str) -> None:
     assert "t_" not in shape([], form)
 

@@ -70,7 +70,8 @@ def _one(config: Config, target: Target) -> Json:
         _work(config, target, tally)
     except (ChatprocError, OSError) as failure:
         kind = "auth" if isinstance(failure, CredentialError) else "failed"
-        error = {"class": kind, "text": str(failure), "hint": getattr(failure, "hint", None)}
+        told = failure if isinstance(failure, ChatprocError) else _of_the_system(failure)
+        error = {"class": kind, "text": str(told), "hint": told.hint}
         _log.debug("%s failed", target.name, exc_info=failure)
     outcome = "failed" if error else "part" if tally.left else "done"
     return {
@@ -80,6 +81,11 @@ def _one(config: Config, target: Target) -> Json:
         **asdict(tally),
         "error": error,
     }
+
+
+def _of_the_system(failure: OSError) -> ChatprocError:
+    """A failure of the system in words, without its number."""
+    return ChatprocError(failure.strerror or type(failure).__name__, where=failure.filename)
 
 
 def _work(config: Config, target: Target, tally: Tally) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -13,11 +14,23 @@ if TYPE_CHECKING:
 
 
 def content_of(file: Path) -> bytes | None:
-    """What is in a file; `None` where there is none."""
+    """What is in a file; `None` where there is none.
+
+    Raises:
+        OSError: It cannot be read, or is a pipe or a device, which may have no end.
+    """
     try:
-        return file.read_bytes()
+        with open(file, "rb", opener=_without_waiting) as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "not a file that can be replaced", str(file))
+            return opened.read()
     except FileNotFoundError:
         return None
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """Open; of a pipe nobody may ever write the other end."""
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def replace(file: Path, content: bytes) -> None:

@@ -1,7 +1,7 @@
 """A block in a Markdown note: written between two marks, ticked by a person, read back before it is written.
 
-Everything outside the marks is the person's and stays byte for byte. Inside, the boxes alone are read; the
-rest is written anew. A file whose marks are damaged is left as it is.
+Everything outside the marks is the person's and stays byte for byte. Inside, the boxes alone are read, in a
+quotation or a numbered list too; the rest is written anew. A file whose marks are damaged is left as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chatproc.results import Task
 
 _LINE = re.compile(
-    r"\s*[-*+] \[(?P<box>[ xX-])\] .*?(?:\br(?P<revision>[1-9]\d{0,8})\) )?"
+    r"[\s>]*(?:[-*+]|[0-9]{1,9}[.)]) \[(?P<box>[ xX-])\] .*?(?:\br(?P<revision>[1-9]\d{0,8})\) )?"
     r"(?<!\\)\^chatproc-(?P<id>[a-z2-7]{26})(?!\S).*"  # plugins add their dates at the end
 )
 _STATUSES = {" ": "open", "x": "completed", "X": "completed", "-": "cancelled"}

@@ -112,7 +112,10 @@ def _span(time: Json) -> tuple[date | None, date | None]:
             start = start.astimezone(zone).date()
         elif isinstance(due, datetime) and not isinstance(start, datetime):
             start = datetime(start.year, start.month, start.day, tzinfo=zone)
-    start, due = _utc(start), _utc(due)
+    try:
+        start, due = _utc(start), _utc(due)
+    except OverflowError:  # an hour from the first or the last year, which UTC has no number for
+        start, due = (when and date(when.year, when.month, when.day) for when in (start, due))
     return (None if start is not None and due is not None and start >= due else start), due
 
 
