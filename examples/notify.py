@@ -18,6 +18,7 @@ import http.client
 import ipaddress
 import json
 import os
+import re
 import ssl
 import sys
 import time
@@ -50,12 +51,15 @@ class Receipts:
             sys.exit(f"error: another process writes {file}")
         content = file.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
-        os.ftruncate(self._file, len(whole))
         self._taken: set[str] = set()
         self._newest: dict[str, int] = {}
-        for line in whole.decode().splitlines():
-            event_id, task_id, revision = line.split()
-            self._note(event_id, task_id, int(revision))
+        try:
+            for line in whole.decode().splitlines():
+                event_id, task_id, revision = line.split()
+                self._note(event_id, task_id, int(revision))
+        except ValueError:
+            sys.exit(f"error: {file} holds something else than receipts; nothing was sent")
+        os.ftruncate(self._file, len(whole))
 
     def wants(self, event: dict[str, Any]) -> bool:
         """Whether an event is new: not taken before, and no older than what the receiver has of its task."""
@@ -89,11 +93,20 @@ class Todos:
         for file in sorted(self._folder.glob("[!.]*.jsonl")):
             if file.name in self._seen:
                 continue
-            for line in file.read_bytes().splitlines():
-                event = json.loads(line)
+            for line, event in _events_of(file):
                 if event.get("schema") == "chatproc.task-event/1" and event.get("operation") == "upsert":
                     yield line, event
             self._seen.add(file.name)
+
+
+def _events_of(file: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """Lines with what they say; none of a file that somebody removed meanwhile."""
+    try:
+        return [(line, json.loads(line)) for line in file.read_bytes().splitlines()]
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        sys.exit(f"error: {file} was damaged after it was written: see `chatproc verify`")
 
 
 class Webhook:
@@ -101,12 +114,20 @@ class Webhook:
 
     def __init__(self, url: str, key: str) -> None:
         """Check the address; nothing is sent yet."""
-        parts = urllib.parse.urlsplit(url)
+        try:
+            parts = urllib.parse.urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            sys.exit(f"error: --url: {error}")
         if not parts.hostname or parts.scheme not in {"http", "https"}:
             sys.exit("error: --url must begin with https:// or http://")
+        if parts.username is not None:
+            sys.exit("error: --url: no user or password is sent; a key goes into NOTIFY_KEY")
+        if not re.fullmatch("[!-~]*", url + key):
+            sys.exit("error: --url and NOTIFY_KEY: letters, digits and signs of ASCII, no spaces (%20)")
         if parts.scheme == "http" and not is_loopback(parts.hostname):
             sys.exit("error: plain http shows tasks to the network; it is for this machine alone")
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, port
         self._path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         self._key = {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -162,13 +183,11 @@ def seconds_of(retry_after: str | None) -> float:
     """What `Retry-After` asks for: seconds, or a date."""
     if retry_after is None:
         return 0.0
-    try:
-        return float(int(retry_after))
-    except ValueError:
-        pass
+    if re.fullmatch("[0-9]{1,9}", retry_after):
+        return float(retry_after)
     try:
         return email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 
@@ -183,6 +202,8 @@ def main() -> None:
     asked = reading.parse_args()
     webhook = Webhook(asked.url, os.environ.get("NOTIFY_KEY", ""))
     receipts, todos = Receipts(asked.receipts), Todos(asked.todos)
+    if not asked.todos.is_dir():
+        print(f"{asked.todos} is not there yet: chatproc makes it with the first task", file=sys.stderr)
     while True:
         for line, event in todos.new_events():
             if receipts.wants(event):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from examples.notify import seconds_of
 from tests.project import ROOT
 
 if TYPE_CHECKING:
@@ -228,3 +229,52 @@ def test_two_at_once_and_plain_http_elsewhere_are_refused(outbox: Outbox) -> Non
         process.kill()
         process.communicate()
     assert "plain http" in outbox.run("http://example.org/", code=1)
+
+
+@pytest.mark.parametrize(
+    "wish", ["9" * 400, "1" * 5000, "-1", "nan", "Mon, 01 Jan 9999 00:00:00 -9999", "²", ""]
+)
+def test_no_wish_of_a_receiver_ends_the_program(wish: str) -> None:
+    assert seconds_of(wish) in {0.0, -1.0} or seconds_of(wish) > 300  # LONGEST_WAIT bounds it
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:99999/",
+        "http://[::1/",
+        "http://127.0.0.1/a b",
+        "http://127.0.0.1/任务",
+        "http://me:secret@127.0.0.1/",
+        "127.0.0.1:9000",
+    ],
+)
+def test_an_address_that_can_never_be_asked_is_refused_at_once(outbox: Outbox, url: str) -> None:
+    outbox.export(("b", 1))
+    said = outbox.run(url, code=1)
+    assert said.startswith("error: --url")
+    assert "secret" not in said
+
+
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(outbox: Outbox) -> None:
+    assert "secret" not in outbox.run("http://127.0.0.1:9/", code=1, key="secret\nX: y")
+
+
+def test_what_is_missing_removed_or_damaged_is_told(outbox: Outbox) -> None:
+    with Receiver() as receiver:
+        outbox.folder.rename(outbox.folder.with_name("away"))
+        assert "not there yet" in outbox.run(receiver.url)
+        outbox.folder.with_name("away").rename(outbox.folder)
+        (outbox.folder / "todos-1-1.jsonl").symlink_to(
+            "removed"
+        )  # found by its name and gone when it is read
+        outbox.export(("b", 1))
+        assert outbox.run(receiver.url) == ""
+        assert len(receiver.taken) == 1
+        damaged = outbox.folder / "todos-999999999999-999999999999.jsonl"
+        damaged.write_text('{"half')
+        assert damaged.name in outbox.run(receiver.url, code=1)
+        outbox.receipts.write_text("notes of mine\nand more of them")
+        assert "something else" in outbox.run(receiver.url, code=1)
+        assert outbox.receipts.read_text() == "notes of mine\nand more of them"
+        assert len(receiver.taken) == 1
