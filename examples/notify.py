@@ -215,5 +215,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         main()
+    except OSError as error:  # of a disk or a folder; what was sent without a receipt is sent again
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        pass

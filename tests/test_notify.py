@@ -278,3 +278,5 @@ def test_what_is_missing_removed_or_damaged_is_told(outbox: Outbox) -> None:
         assert "something else" in outbox.run(receiver.url, code=1)
         assert outbox.receipts.read_text() == "notes of mine\nand more of them"
         assert len(receiver.taken) == 1
+        outbox.receipts = outbox.receipts / "below a file"
+        assert outbox.run(receiver.url, code=1).startswith("error: ")

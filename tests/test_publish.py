@@ -7,7 +7,9 @@ import re
 import shutil
 import socket
 import threading
+import tracemalloc
 from base64 import b64decode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -371,6 +373,7 @@ def test_killed_midway_the_next_publish_does_the_rest_and_nothing_twice(
         b"",
         b"\xff\xfe\x00",
         b'<?xml version="1.0" encoding="none"?><a/>',
+        b"<a>" * 10_000 + b"</a>" * 10_000,
     ],
 )
 def test_xml_that_declares_or_breaks_is_refused(content: bytes) -> None:
@@ -385,6 +388,61 @@ def test_of_the_addresses_of_a_server_only_names_are_read() -> None:
     found = dict(dav._responses(f'<m xmlns="DAV:">{listed}</m>'.encode(), "x"))
     assert set(found) == {"chatproc-a.ics", "chatproc-b.ics", "c.ics"}
     assert {item.etag for item in found.values()} == {""}
+
+
+def test_of_xml_only_what_is_told_of_files_is_kept() -> None:
+    content = b"<a>b</a>" * 200_000
+    tracemalloc.start()
+    assert list(dav._responses(b'<m xmlns="urn:x">' + content + b"</m>", "x")) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 * len(content)
+
+
+@pytest.mark.parametrize(
+    ("listed", "given", "put", "said", "requests"),
+    [
+        (False, "", "429 Slow down", "answered 429", 2),
+        (False, "", "507 Full", "", 5),
+        (True, "", "", "", 2),
+        (True, "BEGIN:VCALENDAR", "", "", 2),
+    ],
+)
+def test_a_server_that_gives_or_takes_nothing_is_told(  # noqa: PLR0913 - a table
+    project: Project, *, listed: bool, given: str, put: str, said: str, requests: int
+) -> None:
+    """What is about the server ends the publish; what is about a task leaves that task."""
+    files = "".join(
+        f'<response><href>/l/chatproc-{one["task_id"][2:]}.ics</href><propstat><prop><getetag>"a"</getetag>'
+        f'<calendar-data xmlns="urn:ietf:params:xml:ns:caldav">{given}</calendar-data></prop>'
+        f"<status>HTTP/1.1 999 Hm</status></propstat></response>"
+        for one in tasks(project)
+        if listed
+    )
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_REPORT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.wfile.write(f'HTTP/1.0 207 Hm\r\n\r\n<m xmlns="DAV:">{files}</m>'.encode())
+
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.wfile.write(f"HTTP/1.0 {put}\r\nContent-Length: 0\r\n\r\n".encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        try:
+            target = {"kind": "caldav", "name": "phone", "url": f"http://127.0.0.1:{server.server_port}/l"}
+            project.targets(target)
+            entry = publish(project, code=1 if said else 3)
+        finally:
+            server.shutdown()
+    assert said in ((entry["error"] or {}).get("text") or "")
+    assert (entry["writes"], entry["requests"]) == (0, requests)
+    assert entry["left"] == (0 if said else len(TEXTS))
 
 
 TEXT = shape([task("交报告")], "ics")

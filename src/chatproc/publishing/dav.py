@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import ssl
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
 
 _LARGEST_ANSWER = 64 << 20
 _SILENCE = 60.0
+_LONGEST = 600.0
+"""Seconds for one answer: a server must not keep a publish for ever with a byte now and then."""
 _SHOWN = 200
+_DEEPEST = 100
 _AT_ONCE = 100
 _DAV, _CAL = "{DAV:}", "{urn:ietf:params:xml:ns:caldav}"
+_HREF, _ETAG, _DATA = f"{_DAV}href", f"{_DAV}getetag", f"{_CAL}calendar-data"
 _OPENING = '<?xml version="1.0" encoding="utf-8"?>'
 _SPACES = 'xmlns="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"'
 _LIST = (
@@ -44,8 +49,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}\.ics")
 _MULTISTATUS = 207
 _WRITTEN = {200, 201, 204}
 _UNAUTHORIZED, _FORBIDDEN, _MOVED_ON = 401, 403, 412
-_AWAY = {502, 503, 504}
-"""The server is not there; another 5xx may be about one item."""
+_AWAY = {429, 502, 503, 504}
+"""The server is not there or wants to be left alone; another 5xx may be about one item."""
 
 
 class RefusedError(ChatprocError):
@@ -149,6 +154,8 @@ class TaskList:
         status, content, _ = self._ask("REPORT", self._address, body, headers)
         if status == _FORBIDDEN:
             raise self._no_leave("the server lets nobody of this name read the list")
+        if status >= 500:  # noqa: PLR2004 - HTTP
+            raise ChatprocError(f"the server answered {status}", where=self._place)
         if status != _MULTISTATUS:
             what = f"the server answered {status}, so this is no task list of a CalDAV server"
             raise ChatprocError(what, where=self._place, hint="url is the address of the list itself")
@@ -179,8 +186,11 @@ class TaskList:
 
     def _content(self, answer: Any) -> bytes:  # noqa: ANN401 - httpx2 is imported where it is used
         content = bytearray()
+        latest = time.monotonic() + _LONGEST
         for chunk in answer.iter_bytes():
             content += chunk
+            if time.monotonic() > latest:
+                raise ChatprocError(f"an answer that takes over {_LONGEST:g} s", where=self._place)
             if len(content) > _LARGEST_ANSWER:
                 raise ChatprocError(f"an answer of more than {_LARGEST_ANSWER >> 20} MB", where=self._place)
         return bytes(content)
@@ -203,25 +213,50 @@ def _trust(target: CaldavTarget) -> ssl.SSLContext:
     return context
 
 
-class _NoDoctype(ET.TreeBuilder):
-    """A tree of XML that declares nothing: entities are what blows up or reads other files."""
+class _Files:
+    """What an answer in XML tells of files; all else is dropped as it comes: a tree of 64 MB would be 2 GB."""
+
+    def __init__(self) -> None:
+        self._found: list[dict[str, str]] = []
+        self._pieces: list[str] | None = None
+        self._depth = 0
+
+    def start(self, tag: str, _: object) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError("the parser remembers every element that is open")
+        if tag == f"{_DAV}response":
+            self._found.append({})
+        of_a_file = self._found and tag in {_HREF, _ETAG, _DATA} and tag not in self._found[-1]
+        self._pieces = [] if of_a_file else None
+
+    def data(self, text: str) -> None:
+        if self._pieces is not None:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        if self._pieces is not None:
+            self._found[-1][tag] = "".join(self._pieces)
+        self._pieces = None
+        self._depth -= 1
 
     def doctype(self, *_: object) -> None:
-        raise ValueError("a DOCTYPE")
+        raise ValueError("entities are what blows up or reads other files")
+
+    def close(self) -> list[dict[str, str]]:
+        return self._found
 
 
 def _responses(content: bytes, place: str) -> Iterator[tuple[str, Item]]:
     """Name, ETag and content of each file that an answer tells of."""
     try:
-        tree = ET.fromstring(content, ET.XMLParser(target=_NoDoctype()))  # noqa: S314 - declares nothing, bounded
+        found = ET.fromstring(content, ET.XMLParser(target=_Files()))  # noqa: S314 - declares nothing, bounded
     except (ET.ParseError, ValueError, LookupError):
         raise ChatprocError("the answer is no XML that can be read", where=place) from None
-    for response in tree.iter(f"{_DAV}response"):
-        name = unquote(response.findtext(f"{_DAV}href") or "").rpartition("/")[2]
+    for told in found:
+        name = unquote(told.get(_HREF, "")).rpartition("/")[2]
         if _NAME.fullmatch(name):
-            etag = next((found.text or "" for found in response.iter(f"{_DAV}getetag")), "")
-            text = next((found.text or "" for found in response.iter(f"{_CAL}calendar-data")), "")
-            yield name, Item(_strong(etag), text)
+            yield name, Item(_strong(told.get(_ETAG, "")), told.get(_DATA, ""))
 
 
 def _strong(etag: str) -> str:

@@ -66,6 +66,8 @@ class _Round:
                     self._attempt(task, items[_file_of(task)])
                 elif _file_of(task) not in self._etags:
                     self._create(task)
+                elif self._is_unsure(task):
+                    self._leave(task, "the list names it, but the server does not give it")
             self._memory.keep()
         self._tally.tasks = len(self._etags)
 
