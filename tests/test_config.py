@@ -23,6 +23,7 @@ from chatproc.given import reading
 
 ROOT = Path(__file__).parent.parent
 FEED = '[[publish]]\nkind = "ics"\nfile = "x.ics"\n'
+NOTE = FEED.replace("ics", "markdown", 1)
 CALDAV = '[[publish]]\nkind = "caldav"\nname = "a"\nurl = "{}"'
 JSONL = '[[connections]]\ntoolkit = "jsonl"\nid = "a"\npaths = ["x"]\n'
 
@@ -212,6 +213,7 @@ def test_a_key_of_another_table_is_told_where_it_belongs(tmp_path: Path) -> None
         ('[[publish]]\nkind = ["ics"]\nname = "a"', "kind", "['ics']", "caldav, ics, markdown"),
         (f'{FEED}name = "a/b"', "name", "'a/b'", "letters, digits"),
         (f'{FEED}name = "a"\n{FEED}name = "a"', "publish.name", "'a'", "given once"),
+        (f'{FEED}name = "a"\n{NOTE}name = "b"', "publish.file", "x.ics", "one entry"),
         (CALDAV.format("http://example.org/x"), "url", "http://example.org/x", "https://"),
         (CALDAV.format("https://u:p@example.org/x"), "url", "(not shown)", "without user"),
         (JSONL + JSONL.replace("jsonl", "JSONL"), "id", "'a'", "once within jsonl"),

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from chatproc.console.security import Gate
 from chatproc.console.server import ConsoleServer
 from chatproc.errors import ChatprocError
 from tests import sse
@@ -100,6 +101,15 @@ def test_only_loopback_listens(plain: ConsoleServer) -> None:
             pass
     with pytest.raises(ChatprocError, match="cannot be used"):
         ConsoleServer(plain._socket.getsockname()[0], plain.port)
+
+
+@pytest.mark.parametrize(("port", "host"), [(80, "127.0.0.1"), (80, "localhost"), (81, "127.0.0.1:81")])
+def test_the_console_knows_its_name_as_browsers_write_it(port: int, host: str) -> None:
+    gate = Gate(port)
+    assert gate.is_own_host({"host": host})
+    assert gate.is_own_page({"host": host, "origin": f"http://{host}"})
+    assert not gate.is_own_host({"host": f"{host}:8080"})
+    assert gate.address.startswith("http://127.0.0.1")
 
 
 @pytest.mark.parametrize(

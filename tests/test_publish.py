@@ -399,6 +399,14 @@ def test_of_xml_only_what_is_told_of_files_is_kept() -> None:
     assert peak < 5 * len(content)
 
 
+def test_an_answer_that_never_ends_ends_the_publish(
+    project: Project, radicale: Radicale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dav, "_LONGEST", -1.0)
+    assert "takes over" in publish(project, code=1)["error"]["text"]
+    assert radicale.asked.total() == 1
+
+
 @pytest.mark.parametrize(
     ("listed", "given", "put", "said", "requests"),
     [

@@ -756,6 +756,11 @@ class _Document(_Section):
         for name in names:
             if names.count(name) > 1:
                 raise _DisagreementError("publish.name", name, "given once")
+        files = [target.file for target in self.publish if isinstance(target, _FileTarget)]
+        for target in self.publish:
+            if isinstance(target, IcsTarget) and files.count(target.file) > 1:
+                bound = "a calendar file of one entry alone, as it is replaced as a whole"
+                raise _DisagreementError("publish.file", str(target.file), bound)
         return self
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from chatproc.console.shown import diff_of
 from chatproc.edits import read_rules_text, save_rules
-from chatproc.errors import ChatprocError
+from chatproc.errors import ChatprocError, FileChangedError
 from chatproc.pipeline import preview
 
 if TYPE_CHECKING:
@@ -107,13 +107,18 @@ def looked(visit: Visit) -> Response:
 
 
 def save(visit: Visit) -> Response:
-    """Save a draft over the file that its look showed.
+    """Save a draft over the file that its look showed; where that changed since, look again.
 
     Args:
         visit: The request.
     """
     work = _draft(visit)
-    save_rules(visit.config.rules.file, work.about["text"], expected_sha256=visit.field("sha256"))
+    file, text = visit.config.rules.file, work.about["text"]
+    try:
+        save_rules(file, text, expected_sha256=visit.field("sha256"))
+    except FileChangedError:
+        if read_rules_text(file).text != text:  # else the button was pressed twice
+            return visit.go(f"/rules/drafts/{work.number}")
     return visit.go("/rules", "rules_saved")
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ENTRANCE = "/enter"
 """Where the address with the token leads."""
 
+_HTTP = 80
+
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -53,7 +55,9 @@ class Gate:
 
     def __init__(self, port: int) -> None:
         """Make new secrets; those of another process are worth nothing here."""
-        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        names = ("127.0.0.1", "localhost")
+        # Of port 80 browsers leave the number out.
+        self._hosts = tuple(name if port == _HTTP else f"{name}:{port}" for name in names)
         self._cookie_name = f"chatproc_console_{port}"  # cookies do not tell ports apart
         self._cookie = secrets.token_urlsafe(32)
         self._token: str | None = secrets.token_urlsafe(32)
