@@ -47,11 +47,14 @@ class Case:
         return Fault("fail on" if self.on else "fail", self.place, self.error, self.calls, self.below)
 
 
-STATE, WAL, SHM, NEW = (f"state/state.db{suffix}" for suffix in ("", "-wal", "-shm", ".new"))
+STATE, WAL, SHM, BUILD = (f"state/state.db{suffix}" for suffix in ("", "-wal", "-shm", ".build"))
+NEW = "state/state.db."
+"""Lock, build, and the empty store that is made where no build can be finished, in this order."""
 DISK = ("ENOSPC", "EDQUOT", "EIO")
 CASES = [
     # the store: nothing of the transaction stays, exit 1
-    *(Case("first once", NEW, WRITES, error, 1, named="state") for error in ("ENOSPC", "EIO", "EROFS")),
+    *(Case("first once", BUILD, WRITES, error, 1, named="state") for error in DISK),
+    *(Case("first once", NEW, WRITES, error, 1, 2, named="state") for error in ("ENOSPC", "EIO", "EROFS")),
     *(Case("first once", NEW, ("fsync",), error, 1, named="state") for error in DISK),
     *(Case("first once", STATE, ("rename",), error, 1) for error in ("EIO", "ENOSPC", "EACCES")),
     Case("first once", "state", ("mkdir",), "ENOSPC", 1),
@@ -85,7 +88,9 @@ CASES = [
 ]
 CALM = [
     # interrupted once, or written in part: the rest is written, and nobody is told
-    *(Case("first once", NEW, WRITES, "EINTR", 0, place, on=False) for place in (1, 7)),
+    *(Case("first once", BUILD, WRITES, "EINTR", 0, place, on=False) for place in (1, 7)),
+    # a build that cannot be finished is no loss: the store is made the ordinary way
+    *(Case("first once", BUILD, ("fsync",), error, 0) for error in DISK),
     *(Case("once", WAL, WRITES, "EINTR", 0, place, on=False) for place in (1, 9)),
     Case("once", STATE, WRITES, "EINTR", 0, on=False),
     Case("once", "out/", WRITES, "EINTR", 0, on=False),
@@ -93,7 +98,7 @@ CALM = [
     Case("backup", "copy.db", WRITES, "EINTR", 0, on=False),
     Case("import", "data/import", WRITES, "EINTR", 0, on=False),
     *(Case(command, below, WRITES, "", 0, place) for place in (1, 3) for command, below in (
-        ("first once", NEW), ("once", WAL), ("backup", "copy.db"),
+        ("first once", BUILD), ("once", WAL), ("backup", "copy.db"),
     )),
     *(Case(command, below, WRITES, "", 0) for command, below in (
         ("once", STATE), ("once", "out/"), ("import", "data/import"), ("init", "new/"),

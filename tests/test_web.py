@@ -119,7 +119,7 @@ def test_each_status_has_its_class(endpoint: Endpoint, status: int, fault: str) 
         # Counted from the server's own clock, which may be another one than ours.
         ({"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wed, 01 Jul 2020 08:01:30 GMT"}, b"", 90),
         (
-            {"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wednesday, 01-Jul-20 08:00:05"},
+            {"Date": "Wed, 01 Jul 2020 08:00:00 GMT", "Retry-After": "Wednesday, 01-Jul-20 08:00:05 GMT"},
             b"",
             5,
         ),
