@@ -213,7 +213,7 @@ def test_a_key_of_another_table_is_told_where_it_belongs(tmp_path: Path) -> None
         ('[[publish]]\nkind = ["ics"]\nname = "a"', "kind", "['ics']", "caldav, ics, markdown"),
         (f'{FEED}name = "a/b"', "name", "'a/b'", "letters, digits"),
         (f'{FEED}name = "a"\n{FEED}name = "a"', "publish.name", "'a'", "given once"),
-        (f'{FEED}name = "a"\n{NOTE}name = "b"', "publish.file", "x.ics", "one entry"),
+        (f'{FEED}name = "a"\n{NOTE}name = "b"', "publish.file", "'/", "one entry"),
         (CALDAV.format("http://example.org/x"), "url", "http://example.org/x", "https://"),
         (CALDAV.format("https://u:p@example.org/x"), "url", "(not shown)", "without user"),
         (JSONL + JSONL.replace("jsonl", "JSONL"), "id", "'a'", "once within jsonl"),

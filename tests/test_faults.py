@@ -499,6 +499,7 @@ def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(w
         "ALTER TABLE messages ADD COLUMN segment INTEGER",
         "UPDATE messages SET segment = m.segment FROM members m WHERE m.message = messages.message",
         "DROP TABLE members",
+        "DROP INDEX events_message",
     ]
     newer += ["DROP TABLE connections", "DROP TABLE sync_runs", "PRAGMA user_version = 1"]
     in_store(worked, "; ".join(newer))
