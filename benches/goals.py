@@ -179,7 +179,11 @@ def export(work: Path) -> None:
     from chatproc import _core
 
     state = work / "export.db"
-    _core.Round(state, "benchmark", 0)
+    empty = _core.Round(state, "benchmark", 0)
+    empty.ingest(
+        {"paths": [], "max_line_bytes": 1 << 24, "settle_ms": 0, "now": 0, "state": str(state), "output": ""}
+    )
+    empty.close()
     subprocess.run([sys.executable, __file__, "fill", str(state)], check=True)
     store = _core.Round(state, "benchmark", 0)
     ours = best(1, lambda: store.export(work / "todos"))
