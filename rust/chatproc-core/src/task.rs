@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::evidence::{Quote, check_quote};
 use crate::zone::{Edge, Zone};
 
@@ -311,6 +312,17 @@ pub struct Sender {
     pub id: Option<String>,
     #[serde(default)]
     pub name: Option<String>,
+}
+
+impl Sender {
+    /// Who the event says.
+    #[must_use]
+    pub fn of(event: &Event<'_>) -> Self {
+        Self {
+            id: event.sender_id.as_deref().map(str::to_owned),
+            name: event.sender_name.as_deref().map(str::to_owned),
+        }
+    }
 }
 
 /// A reference to an attachment in the archive.

@@ -227,23 +227,14 @@ fn place_of<'k>(conn: &Connection, conversation: i64, key: &'k str) -> Result<(i
 fn covered(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Covered> {
     let raw: Vec<u8> = row.get("raw")?;
     let event = stored_event(&raw)?;
-    let asked = Asked {
-        conn,
-        zone,
-        message: row.get("message")?,
-        segment: row.get("segment")?,
-        dirty: row.get("dirty")?,
-    };
+    let asked = Asked::of(conn, row, zone)?;
     let grounds = asked.grounds(word(&row.get::<_, String>("outcome")?))?;
     Ok(Covered {
         message_key: row.get("key")?,
         kind: event.kind.as_str(),
         state: event.state.as_str(),
         sent_at: zone.rfc3339(row.get("sent_at")?)?,
-        sender: Sender {
-            id: event.sender_id.as_deref().map(str::to_owned),
-            name: event.sender_name.as_deref().map(str::to_owned),
-        },
+        sender: Sender::of(&event),
         text: event.text.chars().take(SHOWN).collect(),
         chars: event.text.chars().count(),
         continuity: row.get("continuity")?,

@@ -125,12 +125,12 @@ pub struct TaskOf {
 
 /// A message's row with what is asked of it more than once.
 pub(super) struct Asked<'c> {
-    pub(super) conn: &'c Connection,
-    pub(super) zone: &'c Zone,
-    pub(super) message: i64,
-    pub(super) segment: Option<i64>,
+    conn: &'c Connection,
+    zone: &'c Zone,
+    message: i64,
+    segment: Option<i64>,
     /// Its conversation changed since the last plan.
-    pub(super) dirty: bool,
+    dirty: bool,
 }
 
 /// What a message's outcome rests on.
@@ -158,13 +158,7 @@ pub fn explain(store: &Store, key: &str, zone: &Zone) -> Result<Option<Way>> {
 fn way(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Way> {
     let raw: Vec<u8> = row.get("raw")?;
     let event = stored_event(&raw)?;
-    let asked = Asked {
-        conn,
-        zone,
-        message: row.get("message")?,
-        segment: row.get("segment")?,
-        dirty: row.get("dirty")?,
-    };
+    let asked = Asked::of(conn, row, zone)?;
     let grounds = asked.grounds(word(&row.get::<_, String>("outcome")?))?;
     let why = asked.why(&grounds)?;
     let Grounds { outcome, commits, failure, tasks, .. } = grounds;
@@ -178,10 +172,7 @@ fn way(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Way> {
         revision: row.get("revision")?,
         earlier_revisions: asked.earlier_revisions()?,
         sent_at: zone.rfc3339(row.get("sent_at")?)?,
-        sender: Sender {
-            id: event.sender_id.as_deref().map(str::to_owned),
-            name: event.sender_name.as_deref().map(str::to_owned),
-        },
+        sender: Sender::of(&event),
         text: event.text.as_ref().to_owned(),
         deliveries: asked.deliveries()?,
         segment: asked.segment_place(row.get("predecessor")?)?,
@@ -193,7 +184,13 @@ fn way(conn: &Connection, row: &Row<'_>, zone: &Zone) -> Result<Way> {
     })
 }
 
-impl Asked<'_> {
+impl<'c> Asked<'c> {
+    /// Of a row with `message segment dirty`.
+    pub(super) fn of(conn: &'c Connection, row: &Row<'_>, zone: &'c Zone) -> Result<Self> {
+        let (message, segment, dirty) = (row.get("message")?, row.get("segment")?, row.get("dirty")?);
+        Ok(Self { conn, zone, message, segment, dirty })
+    }
+
     fn all<T>(&self, sql: &str, key: i64, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
         let mut query = self.conn.prepare_cached(sql)?;
         let mut rows = query.query([key])?;
