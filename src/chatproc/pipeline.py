@@ -1,12 +1,12 @@
 """A round, from batch files to exported tasks, and what the next one would send.
 
 It puts the parts together: the core takes in, plans, commits and exports; the agent talks to the model in
-between. It decides nothing that a part decides, and no write is ever open while a model is asked. What only
-a round needs, asyncio above all, is imported by it: `status` and lists are to be there at once.
+between. It decides nothing that a part decides, and no write is ever open while a model is asked.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -18,9 +18,9 @@ from chatproc.errors import ChatprocError
 from chatproc.given import MILLION, bytes_read, has_store, input_of, options_of, settings_of, wall_clock
 from chatproc.holder import holder_now
 from chatproc.results import ExportReport, Preview, Progress, RoundReport
+from chatproc.threads import to_end
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from chatproc.agent.claims import Times
@@ -56,8 +56,6 @@ def run_round(config: Config, *, progress: Watch = None) -> RoundReport:
         >>> run_round(load_config("config/processor.toml")).exit_code  # doctest: +SKIP
         0
     """
-    import asyncio
-
     return asyncio.run(arun_round(config, progress=progress))
 
 
@@ -86,10 +84,7 @@ async def round_with(
         patient: Leave what is still talked in, and what failed and is tried again later, to another round.
         progress: As in `run_round`.
     """
-    import asyncio
-
     from chatproc.rules import read_rules
-    from chatproc.threads import to_end
 
     rules = read_rules(config.rules.file)
     settings = settings_of(config, rules)
@@ -164,14 +159,12 @@ class Writer:
     @contextmanager
     def noted(self) -> Iterator[Callable[[Json], None]]:
         """A round in the store's list of rounds, with its end, however it ends."""
-        from asyncio import CancelledError
-
         self.store.begin(self.now())
         try:
             yield lambda summary: self.store.finish(self.now(), summary)
         except BaseException as error:
             what = error.what if isinstance(error, ChatprocError) else type(error).__name__
-            what = "stopped by a person" if isinstance(error, CancelledError) else what
+            what = "stopped by a person" if isinstance(error, asyncio.CancelledError) else what
             self.store.finish(self.now(), {"error": what})
             raise
 
@@ -182,8 +175,6 @@ class Writer:
             config: Says where batches lie.
             progress: Told how far the reading is.
         """
-        from chatproc.threads import to_end
-
         stopped = threading.Event()
         tell = bytes_read(progress, stopped)
         return await to_end(self.store.ingest, input_of(config), tell, stop=stopped.set)
@@ -225,8 +216,6 @@ class _Done:
 
 async def _work(config: Config, rules: Rules, writer: Writer, plan: Json, progress: Watch) -> _Done:
     """Run the plan's batches: at once where they share no conversation, in order where they do."""
-    import asyncio
-
     from chatproc.config import require_model
 
     done = _Done(groups=[_outcome(view) for view in plan["groups"]])
@@ -290,10 +279,6 @@ class _Worker:
         self, groups: list[str], before: Sequence[asyncio.Task[None]], room: asyncio.Semaphore
     ) -> None:
         """One session, once the earlier groups of its conversations are through."""
-        import asyncio
-
-        from chatproc.threads import to_end
-
         if before:
             await asyncio.wait(before)
         async with room:
