@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chatproc import check
-from chatproc.cli.main import Voice, _guarded, cli, run
+from chatproc.cli.command import guarded
+from chatproc.cli.main import cli, run
+from chatproc.cli.voice import Voice
 from chatproc.config import load_config
 from chatproc.errors import (
     ChatprocError,
@@ -139,7 +141,7 @@ def raising(error: BaseException) -> Callable[[], int]:
 def test_every_error_has_its_exit_code(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _guarded(VOICE, raising(error)) == code
+    assert guarded(VOICE, raising(error)) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
@@ -147,18 +149,18 @@ def test_every_error_has_its_exit_code(
 
 def test_an_error_is_one_line_each_of_what_where_and_hint(capsys: pytest.CaptureFixture[str]) -> None:
     error = ChatprocError("a\nb\x1b[2J", where="c\u202e\nd", hint="e\r\nf")
-    assert _guarded(VOICE, raising(error)) == 1
+    assert guarded(VOICE, raising(error)) == 1
     assert capsys.readouterr().err == "error: a b\n   at: c d\n hint: e f\n"
 
 
 def test_an_error_of_the_system_names_its_path(capsys: pytest.CaptureFixture[str]) -> None:
-    _guarded(VOICE, raising(OSError(28, "No space left on device", "data/state.db")))
+    guarded(VOICE, raising(OSError(28, "No space left on device", "data/state.db")))
     assert capsys.readouterr().err == f"error: No space left on device\n   at: data/state.db\n{ROOM}\n"
 
 
 def test_a_traceback_comes_with_vv_only(capsys: pytest.CaptureFixture[str]) -> None:
     loud = Voice(config_file="", as_json=False, quiet=False, verbose=2, log_format="plain")
-    _guarded(loud, raising(ConfigError("x")))
+    guarded(loud, raising(ConfigError("x")))
     assert "Traceback" in capsys.readouterr().err
 
 

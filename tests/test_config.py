@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chatproc import _core
 from chatproc import config as config_module
-from chatproc.cli.main import _DEFAULT_CONFIG
+from chatproc.cli.command import DEFAULT_CONFIG
 from chatproc.config import Config, is_loopback, load_config, not_configured_error, require_model
 from chatproc.connectors import BUILT_IN, toolkit
 from chatproc.errors import ConfigError
@@ -387,7 +387,7 @@ def test_the_packaged_templates_are_the_shipped_files() -> None:
 
 
 def test_the_command_line_looks_where_load_config_looks() -> None:
-    assert _DEFAULT_CONFIG == config_module.DEFAULT_CONFIG
+    assert DEFAULT_CONFIG == config_module.DEFAULT_CONFIG
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from chatproc.cli.main import _COMMON, cli
+from chatproc.cli.command import COMMON
+from chatproc.cli.main import cli
 from tests.reference import table
 
 EVERYWHERE = "## Options of every command"
@@ -17,7 +18,7 @@ def sections() -> dict[str, str]:
     def alone() -> None:
         """Do nothing."""
 
-    for option in _COMMON:
+    for option in COMMON:
         option(alone)
     found = {EVERYWHERE: _options(alone, click.Context(alone))}
     common = {parameter.name for parameter in alone.params}
