@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from chatproc.attachments.docx_flow import Body, Notes, Reader
+from chatproc.attachments.docx_flow import Reader
 from chatproc.attachments.docx_lists import Lists
+from chatproc.attachments.docx_pieces import Body, Notes
 from chatproc.attachments.docx_styles import Styles
 from chatproc.attachments.ooxml import Package, mended
 from chatproc.attachments.units import Unit, UnreadableError, clean

@@ -7,31 +7,32 @@ plain text what the document's reader does not see, nor follow a relationship.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 
+from chatproc.attachments.docx_elements import DELETED, ENDS, PLACEHOLDER, STARTS, UNDERSTOOD
 from chatproc.attachments.docx_lists import ListPlace
 from chatproc.attachments.docx_names import (
-    CHART,
-    COMPATIBILITY,
-    DIAGRAM,
-    DRAWING,
     MATH,
-    OFFICE,
-    PICTURE,
-    PLACED,
     RELATION,
-    SHAPE,
-    WORD,
-    in_each,
     is_on,
     live_field,
     number,
     word,
 )
 from chatproc.attachments.docx_parts import chart_text, diagram_text, page_text
+from chatproc.attachments.docx_pieces import (
+    Alternatives,
+    Body,
+    Bracket,
+    Field,
+    Frame,
+    Paragraph,
+    Table,
+    end_mark,
+)
 from chatproc.attachments.docx_sight import NOTHING_SAID, Look, ground, highlight, ink, is_tiny
+from chatproc.attachments.docx_signs import sign_of
 from chatproc.attachments.ooxml import Pass
 from chatproc.attachments.units import UnreadableError, clean
 
@@ -52,174 +53,8 @@ _LONGEST_URL = 300
 _NEAR = 16
 """Pieces of text before the end of a link that are searched for its address."""
 
-_UNDERSTOOD = frozenset(
-    {
-        *("wps", "wpg", "wpc", "wpi", "wp", "wp14", "wne", "w10", "w14", "w15", "w16", "w16se", "w16cid"),
-        *("w16cex", "w16du", "w16sdtdh", "a14", "a16", "c14", "c16", "c16r2", "v", "o", "m", "pic", "am3d"),
-        *("aink", "cx", "cx1", "cx2", "cx3", "cx4", "cx5", "cx6", "cx7", "cx8"),
-    }
-)
-"""Prefixes of what a present-day Word shows: of alternatives that require others it shows the fallback."""
-
-_SYMBOLS = {
-    "wingdings": {
-        0x6C: "●", 0x6E: "■", 0x6F: "□", 0x70: "□", 0x71: "❑", 0x72: "❒", 0x75: "◆", 0x76: "❖", 0x9F: "•",
-        0xA7: "▪", 0xA8: "□", 0xD8: "➢", 0xE0: "→", 0xE8: "➔", 0xFB: "✗", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑",
-    },
-    "wingdings 2": {0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0xA3: "□", 0x97: "●"},
-    "wingdings 3": {0x7D: "▶", 0x75: "▲", 0x71: "▼"},
-    "symbol": {
-        0x61: "α", 0x62: "β", 0x67: "γ", 0x64: "δ", 0x65: "ε", 0x71: "θ", 0x6C: "λ", 0x6D: "μ", 0x70: "π",
-        0x73: "σ", 0x77: "ω", 0x44: "Δ", 0x53: "Σ", 0x57: "Ω", 0xA3: "≤", 0xB3: "≥", 0xB1: "±", 0xB4: "×",
-        0xB8: "÷", 0xB9: "≠", 0xBB: "≈", 0xA5: "∞", 0xB0: "°", 0xB7: "•", 0xAE: "→", 0xAC: "←", 0xD6: "√",
-        0xE5: "∑", 0xF2: "∫", 0xCE: "∈",
-    },
-}  # fmt: skip
-_SYMBOL_CODE = 0xFF
 _HYPERLINK = re.compile(r'^\s*HYPERLINK\s+"?((?:https?|mailto):[^"\s]+)', re.IGNORECASE)
 _LIVE = re.compile(r"\s*(DATE|TIME|FILENAME)\b")
-
-
-class Notes:
-    """Footnotes, endnotes and comments: numbered as they are referred to, each told once."""
-
-    def __init__(self) -> None:
-        """None is known yet."""
-        self._texts: dict[tuple[str, str], tuple[str, str]] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._counts: dict[str, int] = {}
-        self._due: list[tuple[str, str]] = []
-
-    def keep(self, kind: str, note_id: str, author: str, text: str) -> None:
-        """Keep the text of one note."""
-        self._texts[kind, note_id] = author, text
-
-    def refer(self, kind: str, note_id: str) -> str:
-        """Count a reference to a note and give its mark."""
-        key = kind, note_id
-        if key not in self._numbers:
-            self._counts[kind] = self._numbers[key] = self._counts.get(kind, 0) + 1
-            if key in self._texts:
-                self._due.append(key)
-        return f"[{kind} {self._numbers[key]}]"
-
-    def due(self) -> list[str]:
-        """Notes that were referred to since the last call, as blocks."""
-        if not self._due:
-            return []
-        keys, self._due = self._due, []
-        return [self._block(key) for key in keys]
-
-    def rest(self) -> list[str]:
-        """Notes that nothing referred to, as blocks."""
-        for kind, note_id in self._texts:
-            self.refer(kind, note_id)
-        return self.due()
-
-    def _block(self, key: tuple[str, str]) -> str:
-        author, text = self._texts[key]
-        by = f" by {author}" if author else ""
-        return f"[{key[0]} {self._numbers[key]}{by}: {text}]"
-
-
-class Body(list[str]):
-    """The document's own flow: what is appended is told at once, and the notes that it refers to after it."""
-
-    def __init__(self, reading: Reading) -> None:
-        """Begin empty; it stays so."""
-        super().__init__()
-        self._reading = reading
-
-    def append(self, text: str) -> None:
-        """Tell a paragraph or table."""
-        self._reading.tell(text)
-        for note in self._reading.notes.due():
-            self._reading.tell(note)
-
-
-@dataclass(slots=True)
-class _Paragraph:
-    """A paragraph as it grows: pieces of text, the mark that stands open, the list it is in."""
-
-    out: list[str] = field(default_factory=list)
-    open: str = ""
-    style: str | None = None
-    list_id: str | None = None
-    level: int = 0
-    hidden: bool = False
-    look: Look = NOTHING_SAID
-    deleted: bool = False
-
-
-def _end_mark(paragraph: _Paragraph) -> None:
-    """Close the open mark; around nothing but blanks there is none."""
-    out, begin = paragraph.out, f"[{paragraph.open}: "
-    if out and out[-1] == begin:
-        out.pop()
-    elif len(out) > 1 and out[-2] == begin and out[-1].isspace():
-        del out[-2]
-    else:
-        out.append("]")
-    paragraph.open = ""
-
-
-@dataclass(slots=True)
-class _Table:
-    """A table as it grows: finished rows, the cells of the present row, the present cell's properties."""
-
-    rows: list[str] = field(default_factory=list)
-    row: list[str] = field(default_factory=list)
-    cells: int = 0
-    span: int = 1
-    dropped_row: bool = False
-    hidden_row: bool = False
-    dropped_cell: bool = False
-    look: Look = NOTHING_SAID
-    ground: str = ""
-    """Behind the present cell."""
-
-
-@dataclass(slots=True)
-class _Field:
-    """A field that began: where, what it instructs, and whether its result has begun."""
-
-    paragraph: _Paragraph
-    position: int
-    open: str
-    is_locked: bool
-    """Its result stays as it is, whoever opens the file."""
-    instruction: list[str] = field(default_factory=list)
-    result: bool = False
-    value: str = ""
-    url: str = ""
-    live: str = ""
-    """Its name, where its result is the converter's and not the author's."""
-
-
-@dataclass(slots=True)
-class _Bracket:
-    """A bracketed part of an equation."""
-
-    begin: str = "("
-    end: str = ")"
-    begun: bool = False
-
-
-class _Frame(NamedTuple):
-    """What stood around a table or a text box."""
-
-    flow: list[str]
-    paragraph: _Paragraph | None
-    table: _Table | None
-
-
-class _Alternatives(NamedTuple):
-    """Where one of several renderings may go: what was written when they began."""
-
-    flow: list[str]
-    written: int
-    paragraph: _Paragraph | None
-    pieces: int
 
 
 class Reader:
@@ -239,11 +74,11 @@ class Reader:
         self._is_body = isinstance(flow, Body)
         self._relations = reading.relations if self._is_body else reading.relations_of(part)
         self._flow = flow
-        self._paragraph: _Paragraph | None = None
-        self._around: list[_Paragraph | None] = []
-        self._table: _Table | None = None
-        self._frames: list[_Frame] = []
-        self._fields: list[_Field] = []
+        self._paragraph: Paragraph | None = None
+        self._around: list[Paragraph | None] = []
+        self._table: Table | None = None
+        self._frames: list[Frame] = []
+        self._fields: list[Field] = []
         self._contexts: list[str] = []
         self._context = ""
         """What the text around is: inserted, moved here, placeholder."""
@@ -254,14 +89,14 @@ class Reader:
         self._look = NOTHING_SAID
         self._in_properties = ""
         self._in_object = False
-        self._alternatives: list[_Alternatives] = []
-        self._links: list[tuple[str, _Paragraph | None, int]] = []
+        self._alternatives: list[Alternatives] = []
+        self._links: list[tuple[str, Paragraph | None, int]] = []
         self._note = "", "", ""
-        self._brackets: list[_Bracket] = []
+        self._brackets: list[Bracket] = []
         self._operator = ""
         self._pass = Pass(
-            {name: getattr(self, method) for name, method in _STARTS.items()},
-            {name: getattr(self, method) for name, method in _ENDS.items()},
+            {name: getattr(self, method) for name, method in STARTS.items()},
+            {name: getattr(self, method) for name, method in ENDS.items()},
             self.external_entity,
         )
 
@@ -291,7 +126,7 @@ class Reader:
         """Text of a run."""
         paragraph = self._paragraph
         if paragraph is None:
-            paragraph = self._paragraph = _Paragraph()
+            paragraph = self._paragraph = Paragraph()
         if self._mark != paragraph.open:
             self._switch(paragraph)
         self._pass.begin_text(paragraph.out.append)
@@ -337,7 +172,7 @@ class Reader:
         except ValueError:
             return
         font = (word(attributes, "font") or "").lower()
-        self._show(_SYMBOLS.get(font, {}).get(code & _SYMBOL_CODE, "[symbol]"))
+        self._show(sign_of(font, code))
 
     def external_entity(self) -> None:
         """A reference to something outside of the part."""
@@ -351,15 +186,15 @@ class Reader:
     def _show(self, text: str) -> None:
         paragraph = self._paragraph
         if paragraph is None:
-            paragraph = self._paragraph = _Paragraph()
+            paragraph = self._paragraph = Paragraph()
         if self._mark != paragraph.open:
             self._switch(paragraph)
         paragraph.out.append(text)
 
-    def _switch(self, paragraph: _Paragraph) -> None:
+    def _switch(self, paragraph: Paragraph) -> None:
         """Close the open mark and open the present one; neighbouring runs of one kind share a mark."""
         if paragraph.open:
-            _end_mark(paragraph)
+            end_mark(paragraph)
         if self._mark:
             paragraph.out.append(f"[{self._mark}: ")
         paragraph.open = self._mark
@@ -372,7 +207,7 @@ class Reader:
         if around is not None:
             self._break(around)
         self._around.append(around)
-        self._paragraph = _Paragraph()
+        self._paragraph = Paragraph()
         self._base = self._mark = self._context
 
     def paragraph_end(self) -> None:
@@ -392,11 +227,11 @@ class Reader:
         while fields and fields[-1].paragraph is paragraph and not fields[-1].result:
             fields.pop()
 
-    def _break(self, paragraph: _Paragraph) -> None:
+    def _break(self, paragraph: Paragraph) -> None:
         """Give what a paragraph says so far to the flow."""
         out = paragraph.out
         if paragraph.open:
-            _end_mark(paragraph)
+            end_mark(paragraph)
         text = "".join(out).strip()
         out.clear()
         if paragraph.style is not None or paragraph.list_id is not None:
@@ -404,7 +239,7 @@ class Reader:
         if text:
             self._flow.append(text)
 
-    def _labelled(self, paragraph: _Paragraph, text: str) -> str:
+    def _labelled(self, paragraph: Paragraph, text: str) -> str:
         """The text after its list label; empty paragraphs count too, deleted ones do not."""
         if paragraph.deleted and text in {"", "[deleted]", "[moved away]"}:
             return text
@@ -578,7 +413,7 @@ class Reader:
 
     def control_properties(self, _attributes: Attributes) -> None:
         """Properties of a content control: whether it only shows what is to be filled in."""
-        self._pass.skip(_PLACEHOLDER, self._is_placeholder)
+        self._pass.skip(PLACEHOLDER, self._is_placeholder)
 
     def _is_placeholder(self, is_one: bool) -> None:  # noqa: FBT001 - called by the pass
         if is_one:
@@ -614,7 +449,7 @@ class Reader:
             if had_text and not (self._paragraph is not None and self._paragraph.out[-1:] == [mark]):
                 self._say(mark)
 
-        self._pass.skip(_DELETED, then)
+        self._pass.skip(DELETED, then)
 
     def hidden_row(self, attributes: Attributes) -> None:
         """The row is hidden."""
@@ -637,7 +472,7 @@ class Reader:
         if self._paragraph is not None:
             self._break(self._paragraph)
         self._enter_frame()
-        self._table = _Table()
+        self._table = Table()
 
     def row(self, _attributes: Attributes) -> None:
         """A row begins."""
@@ -716,7 +551,7 @@ class Reader:
     def _enter_frame(self) -> None:
         if len(self._frames) >= MAX_NESTED:
             raise UnreadableError("too_large", f"its tables stand more than {MAX_NESTED} deep in each other")
-        self._frames.append(_Frame(self._flow, self._paragraph, self._table))
+        self._frames.append(Frame(self._flow, self._paragraph, self._table))
         self._flow, self._paragraph, self._table = [], None, None
 
     def box_end(self) -> None:
@@ -734,7 +569,7 @@ class Reader:
         """The same content in several renderings begins."""
         paragraph = self._paragraph
         pieces = len(paragraph.out) if paragraph is not None else 0
-        self._alternatives.append(_Alternatives(self._flow, self._written(), paragraph, pieces))
+        self._alternatives.append(Alternatives(self._flow, self._written(), paragraph, pieces))
 
     def alternatives_end(self) -> None:
         """The renderings end."""
@@ -743,7 +578,7 @@ class Reader:
 
     def choice(self, attributes: Attributes) -> None:
         """A rendering for programs that understand what it requires."""
-        if self._has_rendering() or not set(attributes.get("Requires", "").split()) <= _UNDERSTOOD:
+        if self._has_rendering() or not set(attributes.get("Requires", "").split()) <= UNDERSTOOD:
             self._pass.skip()
 
     def fallback(self, _attributes: Attributes) -> None:
@@ -857,7 +692,7 @@ class Reader:
         if url and paragraph is not None and paragraph is self._paragraph:
             self._tell_url(url, paragraph, position)
 
-    def _tell_url(self, url: str, paragraph: _Paragraph, position: int) -> None:
+    def _tell_url(self, url: str, paragraph: Paragraph, position: int) -> None:
         """Each address once in a document, after the text that leads there."""
         text = "".join(paragraph.out[max(position, len(paragraph.out) - _NEAR) :])
         shown = clean(url.removeprefix("mailto:")[:_LONGEST_URL])
@@ -925,9 +760,9 @@ class Reader:
         if kind == "begin":
             paragraph = self._paragraph
             if paragraph is None:
-                paragraph = self._paragraph = _Paragraph()
+                paragraph = self._paragraph = Paragraph()
             is_locked = (word(attributes, "fldLock") or "0") not in {"0", "false", "off"}
-            self._fields.append(_Field(paragraph, len(paragraph.out), paragraph.open, is_locked))
+            self._fields.append(Field(paragraph, len(paragraph.out), paragraph.open, is_locked))
         elif self._fields and kind in {"separate", "end"}:
             current = self._fields[-1]
             if not current.result:
@@ -936,7 +771,7 @@ class Reader:
                 self._fields.pop()
                 self._end_field(current)
 
-    def _end_instruction(self, current: _Field) -> None:
+    def _end_instruction(self, current: Field) -> None:
         """Take back what stood in the instruction: results of fields within it."""
         current.result = True
         paragraph = self._paragraph
@@ -950,7 +785,7 @@ class Reader:
         live = _LIVE.match(instruction) if is_live else None
         current.live = live.group(1) if live else ""
 
-    def _end_field(self, current: _Field) -> None:
+    def _end_field(self, current: Field) -> None:
         if current.live and current.paragraph is self._paragraph:
             del current.paragraph.out[current.position :]
             current.paragraph.open = current.open
@@ -1007,7 +842,7 @@ class Reader:
 
     def bracket(self, _attributes: Attributes) -> None:
         """A bracketed part begins."""
-        self._brackets.append(_Bracket())
+        self._brackets.append(Bracket())
 
     def bracket_begins(self, attributes: Attributes) -> None:
         """The opening bracket's sign."""
@@ -1063,70 +898,3 @@ def _sign(attributes: Attributes) -> str:
     """The sign that an element of an equation names."""
     sign = next((attributes[uri + "val"] for uri in MATH if uri + "val" in attributes), "")
     return clean(sign[:1])
-
-
-_DELETED = frozenset(uri + name for uri in WORD for name in ("delText", "t", "drawing", "pict", "object"))
-_PLACEHOLDER = frozenset(uri + "showingPlcHdr" for uri in WORD)
-
-_STARTS: dict[str, str] = {
-    **in_each(WORD, {
-        "document": "document",
-        "p": "paragraph", "pPr": "properties", "pStyle": "style", "numId": "list_id", "ilvl": "list_level",
-        "r": "run_begin", "rStyle": "run_style", "vanish": "vanish", "specVanish": "vanish",
-        "color": "color", "sz": "size",
-        "shd": "shade", "highlight": "highlight", "rPr": "mark_properties", "tblStyle": "table_style",
-        "t": "text", "tab": "tab", "ptab": "tab", "br": "line_break", "cr": "line_break",
-        "noBreakHyphen": "hyphen", "sym": "symbol",
-        "ins": "inserted", "moveTo": "moved_here", "del": "deleted", "moveFrom": "moved_away",
-        "sdt": "control", "sdtPr": "control_properties", "sdtEndPr": "skip", "rt": "skip",
-        "rPrChange": "skip", "pPrChange": "skip", "tblPrChange": "skip", "trPrChange": "skip",
-        "tcPrChange": "skip", "sectPrChange": "skip", "tblPrExChange": "skip", "tblGridChange": "skip",
-        "tbl": "table", "tblPr": "table_properties", "tr": "row", "trPr": "row_properties",
-        "tc": "cell", "gridSpan": "span",
-        "cellDel": "deleted_cell", "hidden": "hidden_row",
-        "txbxContent": "box", "object": "object", "altChunk": "included",
-        "hyperlink": "link", "fldSimple": "simple_field", "fldChar": "field_mark", "instrText": "instruction",
-        "checkBox": "check_box", "default": "checked", "checked": "checked",
-        "footnoteReference": "footnote_reference", "endnoteReference": "endnote_reference",
-        "commentReference": "comment_reference",
-        "footnote": "footnote", "endnote": "endnote", "comment": "comment",
-    }),
-    **in_each(COMPATIBILITY, {
-        "AlternateContent": "alternatives", "Choice": "choice", "Fallback": "fallback",
-    }),
-    **in_each(DRAWING, {"t": "drawing_text"}),
-    **in_each(PLACED, {"docPr": "placed"}),
-    **in_each(PICTURE, {"pic": "picture"}),
-    **in_each(CHART, {"chart": "chart"}),
-    **in_each(DIAGRAM, {"relIds": "diagram"}),
-    **in_each(SHAPE, {"shape": "shape", "textpath": "word_art", "imagedata": "picture"}),
-    **in_each(OFFICE, {"OLEObject": "embedded"}),
-    **in_each(MATH, {
-        "t": "text", "r": "run_begin", "ctrlPr": "skip",
-        "num": "math_part", "deg": "math_part", "den": "denominator",
-        "sup": "superscript", "sub": "subscript",
-        "rad": "root", "d": "bracket", "begChr": "bracket_begins", "endChr": "bracket_ends", "e": "math_base",
-        "nary": "operator", "chr": "operator_sign",
-    }),
-}  # fmt: skip
-"""What is called when an element begins, by its full name."""
-
-_ENDS: dict[str, str] = {
-    **in_each(WORD, {
-        "p": "paragraph_end", "pPr": "properties_end", "trPr": "properties_end", "tblPr": "properties_end",
-        "rPr": "mark_properties_end", "t": "text_end", "instrText": "text_end",
-        "ins": "leave", "moveTo": "leave", "sdt": "leave",
-        "tbl": "table_end", "tr": "row_end", "tc": "cell_end",
-        "txbxContent": "box_end", "object": "object_end",
-        "hyperlink": "link_end", "fldSimple": "link_end",
-        "footnote": "note_end", "endnote": "note_end", "comment": "note_end",
-    }),
-    **in_each(COMPATIBILITY, {"AlternateContent": "alternatives_end"}),
-    **in_each(DRAWING, {"t": "drawing_text_end", "p": "drawing_paragraph_end"}),
-    **in_each(MATH, {
-        "t": "text_end", "num": "math_part_end", "deg": "math_part_end", "den": "math_part_end",
-        "sup": "math_part_end", "sub": "math_part_end", "rad": "math_part_end", "d": "bracket_end",
-        "naryPr": "operator_end", "mr": "matrix_row_end",
-    }),
-}  # fmt: skip
-"""What is called when an element ends, by its full name."""

@@ -1,0 +1,29 @@
+"""Signs of the fonts of signs that Word documents use, as characters."""
+
+from __future__ import annotations
+
+_SYMBOLS = {
+    "wingdings": {
+        0x6C: "●", 0x6E: "■", 0x6F: "□", 0x70: "□", 0x71: "❑", 0x72: "❒", 0x75: "◆", 0x76: "❖", 0x9F: "•",
+        0xA7: "▪", 0xA8: "□", 0xD8: "➢", 0xE0: "→", 0xE8: "➔", 0xFB: "✗", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑",
+    },
+    "wingdings 2": {0x4F: "✗", 0x50: "✓", 0x51: "☒", 0x52: "☑", 0x53: "☒", 0x54: "☒", 0xA3: "□", 0x97: "●"},
+    "wingdings 3": {0x7D: "▶", 0x75: "▲", 0x71: "▼"},
+    "symbol": {
+        0x61: "α", 0x62: "β", 0x67: "γ", 0x64: "δ", 0x65: "ε", 0x71: "θ", 0x6C: "λ", 0x6D: "μ", 0x70: "π",
+        0x73: "σ", 0x77: "ω", 0x44: "Δ", 0x53: "Σ", 0x57: "Ω", 0xA3: "≤", 0xB3: "≥", 0xB1: "±", 0xB4: "×",
+        0xB8: "÷", 0xB9: "≠", 0xBB: "≈", 0xA5: "∞", 0xB0: "°", 0xB7: "•", 0xAE: "→", 0xAC: "←", 0xD6: "√",
+        0xE5: "∑", 0xF2: "∫", 0xCE: "∈",
+    },
+}  # fmt: skip
+_SYMBOL_CODE = 0xFF
+
+
+def sign_of(font: str, code: int) -> str:
+    """The character that a font of signs shows for a code.
+
+    Example:
+        >>> sign_of("wingdings", 0xF0FC)
+        '✓'
+    """
+    return _SYMBOLS.get(font, {}).get(code & _SYMBOL_CODE, "[symbol]")
