@@ -143,6 +143,8 @@ impl Round {
         options.check()?;
         Zone::named(&options.timezone)?;
         let settings_fp = settings.fingerprint(&options);
+        // What has changed since it is known no more.
+        self.planned = None;
         self.settle()?;
         // In one: pages may come at any moment, and a plan is of segments that are stored.
         let (agenda, carried) = self.store.write(|transaction| {

@@ -1,6 +1,6 @@
 //! Segments in the store, and which of them are done under which settings.
 //!
-//! Only conversations that changed are segmented again. What a reader sees in a preview is made by the
+//! Only what changed of conversations is segmented again. What a reader sees in a preview is made by the
 //! same code over messages that are only in memory.
 
 use std::collections::hash_map::Entry;
@@ -10,11 +10,13 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::error::Result;
-use crate::event::{Kind, State};
 use crate::plan::{Failed, Options};
-use crate::revision::{Intake, Message, Place, Touched};
-use crate::segment::{Grouping, Row, Segment, View, alone_fits, segment};
-use crate::store::messages::{find_conversation, kind_of, state_of};
+use crate::revision::{Intake, Place, Touched};
+use crate::segment::{Grouping, Row, View, alone_fits, segment};
+use crate::store::messages::find_conversation;
+use crate::store::resegment::resegment;
+use crate::store::slim::{Slim, slim_rows};
+use crate::store::stretch::{Changes, Stretch};
 use crate::store::{meta, set_meta};
 
 /// A message of a segment: in the store, or only in memory.
@@ -64,57 +66,6 @@ impl Candidate {
     }
 }
 
-/// A message's row for segmenting, owned.
-pub(super) struct Slim {
-    pub(super) member: Member,
-    pub(super) segment: Option<i64>,
-    key: Arc<str>,
-    sent_at: i64,
-    sequenced: bool,
-    index: Option<i64>,
-    predecessor: Option<String>,
-    kind: Kind,
-    state: State,
-    cost: u32,
-    files: u32,
-    digest: [u8; 32],
-}
-
-impl Slim {
-    pub(super) fn row(&self) -> Row<'_> {
-        Row {
-            key: &self.key,
-            sent_at: self.sent_at,
-            sequenced: self.sequenced,
-            index: self.index,
-            predecessor: self.predecessor.as_deref(),
-            kind: self.kind,
-            state: self.state,
-            cost: self.cost,
-            files: self.files,
-            digest: self.digest,
-        }
-    }
-
-    fn fresh(message: &Message) -> Self {
-        let link = message.link.as_ref();
-        Self {
-            member: Member::Fresh(message.key.clone()),
-            segment: None,
-            key: message.key.clone(),
-            sent_at: message.sent_at,
-            sequenced: link.is_some(),
-            index: link.and_then(|link| link.index),
-            predecessor: link.and_then(|link| link.predecessor.clone()),
-            kind: message.kind,
-            state: message.state,
-            cost: message.cost,
-            files: u32::try_from(message.files()).unwrap_or(u32::MAX),
-            digest: message.digest,
-        }
-    }
-}
-
 /// The view as the store remembers it. The limit decides segments only where a session is cut by it.
 fn remembered(view: &View) -> Result<String> {
     let limit = if view.grouping == Grouping::Session { view.limit } else { 0 };
@@ -127,7 +78,8 @@ fn remembered(view: &View) -> Result<String> {
 pub fn refresh(transaction: &Transaction<'_>, options: &Options, settings_fp: &[u8; 32]) -> Result<()> {
     let view = options.view();
     let seen = remembered(&view)?;
-    if meta::<String>(transaction, "view")?.as_deref() != Some(&seen) {
+    let as_before = meta::<String>(transaction, "view")?.as_deref() == Some(&seen);
+    if !as_before {
         transaction.execute("UPDATE conversations SET dirty = 1", [])?;
         set_meta(transaction, "view", &seen)?;
         set_meta(transaction, "start_at", view.start_at)?;
@@ -142,10 +94,16 @@ pub fn refresh(transaction: &Transaction<'_>, options: &Options, settings_fp: &[
     }
     let mut query = transaction.prepare("SELECT conversation FROM conversations WHERE dirty = 1")?;
     let dirty: Vec<i64> = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let changes = Changes::read(transaction)?;
     for conversation in dirty {
-        resegment(transaction, conversation, &view, settings_fp, limit)?;
+        let stretch = if as_before {
+            Stretch::touched(transaction, conversation, &view, &changes)?
+        } else {
+            Stretch::whole(transaction, conversation)?
+        };
+        resegment(transaction, conversation, &stretch, &view, settings_fp, limit)?;
     }
-    Ok(())
+    Changes::clear(transaction)
 }
 
 /// Says of every segment anew what it waits for.
@@ -210,198 +168,9 @@ fn done(conn: &Connection, content_fp: &[u8; 32], settings_fp: &[u8; 32]) -> Res
     Ok(conn.prepare_cached(sql)?.exists([content_fp, settings_fp])?)
 }
 
-pub(super) fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
-    let sql =
-        "SELECT m.message, s.segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
-           digest FROM messages m LEFT JOIN members s USING (message) WHERE conversation = ?1";
-    let mut query = conn.prepare_cached(sql)?;
-    let rows = query.query_map([conversation], |row| {
-        Ok(Slim {
-            member: Member::Stored(row.get(0)?),
-            segment: row.get(1)?,
-            key: row.get(2)?,
-            sent_at: row.get(3)?,
-            sequenced: row.get(4)?,
-            index: row.get(5)?,
-            predecessor: row.get(6)?,
-            kind: kind_of(row.get(7)?),
-            state: state_of(row.get(8)?),
-            cost: row.get(9)?,
-            files: row.get(10)?,
-            digest: row.get(11)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Segments one conversation again. Segments that did not change keep their rows.
-fn resegment(
-    transaction: &Transaction<'_>,
-    conversation: i64,
-    view: &View,
-    settings_fp: &[u8; 32],
-    limit: u64,
-) -> Result<()> {
-    let slim = slim_rows(transaction, conversation)?;
-    let may_be_cited = transaction.prepare_cached("SELECT 1 FROM task_sources")?.exists([])?;
-    let rows: Vec<Row<'_>> = slim.iter().map(Slim::row).collect();
-    let made = segment(&rows, view);
-    let mut kept = kept_rows(transaction, conversation)?;
-    let mut fresh = Vec::new();
-    for segment in made.segments {
-        let numbers = |places: &[usize]| -> Vec<i64> {
-            places.iter().filter_map(|&at| stored_number(&slim[at].member)).collect()
-        };
-        let members = serde_json::to_string(&numbers(&segment.members))?;
-        let carried = serde_json::to_string(&numbers(&segment.carried))?;
-        let first = segment.members.first().map(|&at| (slim[at].sent_at, slim[at].index));
-        let (first_at, index) = first.unwrap_or_default();
-        let same = Same {
-            content_fp: segment.content_fp,
-            chars: segment.chars,
-            first: (first_at, index, segment.newest_at),
-            members: members.clone(),
-            carried: carried.clone(),
-        };
-        if kept.remove(&same).is_none() {
-            fresh.push((segment, members, carried));
-        }
-    }
-    // One that grew or was edited keeps its row, so that its other messages need no look.
-    let mut stale = by_first_member(kept)?;
-    let fresh: Vec<_> = fresh
-        .into_iter()
-        .map(|made| {
-            let first = made.0.members.first().and_then(|&at| stored_number(&slim[at].member));
-            (first.and_then(|first| stale.remove(&first)), made)
-        })
-        .collect();
-    for number in stale.into_values() {
-        transaction.prepare_cached("DELETE FROM segments WHERE segment = ?1")?.execute([number])?;
-    }
-    let mut join = transaction.prepare_cached("INSERT OR REPLACE INTO members VALUES(?1, ?2)")?;
-    for (number, (segment, members, carried)) in fresh {
-        let fits = alone_fits(segment.chars, segment.refs(), segment.files, limit);
-        let subject = segment.subject_at.is_some();
-        let (status, failure) = standing(transaction, &segment.content_fp, settings_fp, subject, fits)?;
-        let first = segment.members.first().map(|&at| &slim[at]);
-        let number = write(
-            transaction,
-            number,
-            conversation,
-            &segment,
-            first,
-            status,
-            failure.as_deref(),
-            &members,
-            &carried,
-        )?;
-        for &at in &segment.members {
-            if slim[at].segment != Some(number)
-                && let Some(message) = stored_number(&slim[at].member)
-            {
-                join.execute([message, number])?;
-            }
-        }
-        if may_be_cited {
-            recount_cited(transaction, number)?;
-        }
-    }
-    let sql = "UPDATE conversations SET dirty = 0, forks = ?2 WHERE conversation = ?1";
-    transaction
-        .prepare_cached(sql)?
-        .execute([conversation, i64::try_from(made.forks).unwrap_or(i64::MAX)])?;
-    Ok(())
-}
-
-pub(super) fn stored_number(member: &Member) -> Option<i64> {
-    match member {
-        Member::Stored(number) => Some(*number),
-        Member::Fresh(_) => None,
-    }
-}
-
-/// Segments by the row of their first message, which stands in no other.
-fn by_first_member(segments: HashMap<Same, i64>) -> Result<HashMap<i64, i64>> {
-    let first = |(same, number): (Same, i64)| {
-        let members: Vec<i64> = serde_json::from_str(&same.members)?;
-        Ok((members.first().copied().unwrap_or_default(), number))
-    };
-    segments.into_iter().map(first).collect()
-}
-
-/// What a stored segment must have in common with one made now to keep its row.
-#[derive(PartialEq, Eq, Hash)]
-struct Same {
-    content_fp: [u8; 32],
-    chars: u64,
-    first: (i64, Option<i64>, i64),
-    members: String,
-    carried: String,
-}
-
-fn kept_rows(conn: &Connection, conversation: i64) -> Result<HashMap<Same, i64>> {
-    let mut query = conn.prepare_cached("SELECT * FROM segments WHERE conversation = ?1")?;
-    let rows = query.query_map([conversation], |row| {
-        let same = Same {
-            content_fp: row.get("content_fp")?,
-            chars: row.get::<_, i64>("chars")?.unsigned_abs(),
-            first: (row.get("first_at")?, row.get("first_position")?, row.get("newest_at")?),
-            members: row.get("members")?,
-            carried: row.get("carried")?,
-        };
-        Ok((same, row.get("segment")?))
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-#[allow(clippy::too_many_arguments)] // one for each column that is not the segment's own
-fn write(
-    transaction: &Transaction<'_>,
-    number: Option<i64>,
-    conversation: i64,
-    segment: &Segment,
-    first: Option<&Slim>,
-    status: &str,
-    failure: Option<&str>,
-    members: &str,
-    carried: &str,
-) -> Result<i64> {
-    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO segments(segment, conversation, first_at, first_position, first_key, continuity,
-                 content_fp, chars, sent, files, subject_at, newest_at, status, failure, system, recalled,
-                 history, live, cited, carried, members)
-               VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0, ?19, ?20)
-               ON CONFLICT(segment) DO UPDATE SET first_at = excluded.first_at,
-                 first_position = excluded.first_position, first_key = excluded.first_key,
-                 continuity = excluded.continuity, content_fp = excluded.content_fp, chars = excluded.chars,
-                 sent = excluded.sent, files = excluded.files, subject_at = excluded.subject_at,
-                 newest_at = excluded.newest_at, status = excluded.status, failure = excluded.failure,
-                 system = excluded.system, recalled = excluded.recalled, history = excluded.history,
-                 live = excluded.live, carried = excluded.carried, members = excluded.members";
-    transaction.prepare_cached(sql)?.execute(params![
-        number,
-        conversation,
-        first.map_or(0, |row| row.sent_at),
-        first.and_then(|row| row.index),
-        first.map_or("", |row| &*row.key),
-        segment.continuity.as_str(),
-        segment.content_fp,
-        signed(segment.chars),
-        signed(segment.sent),
-        signed(segment.files),
-        segment.subject_at,
-        segment.newest_at,
-        status,
-        failure,
-        signed(segment.tally.system),
-        signed(segment.tally.recalled),
-        signed(segment.tally.history),
-        signed(segment.tally.live),
-        carried,
-        members,
-    ])?;
-    Ok(number.unwrap_or_else(|| transaction.last_insert_rowid()))
+/// Whether a message is a source of any task.
+pub(super) fn is_any_cited(conn: &Connection) -> Result<bool> {
+    Ok(conn.prepare_cached("SELECT 1 FROM task_sources")?.exists([])?)
 }
 
 /// Counts again how many live messages of a segment are sources of a task that is not superseded.

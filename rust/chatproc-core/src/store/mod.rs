@@ -19,10 +19,13 @@ pub mod pages;
 mod proof;
 pub mod quarantine;
 mod reading;
+mod resegment;
 pub mod rounds;
 pub mod search;
+mod slim;
 mod sources;
 pub mod status;
+mod stretch;
 pub mod tasks;
 pub mod verify;
 
@@ -45,6 +48,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003-proofs", include_str!("migrations/0003-proofs.sql")),
     ("0004-lines", include_str!("migrations/0004-lines.sql")),
     ("0005-deliveries", include_str!("migrations/0005-deliveries.sql")),
+    ("0006-changes", include_str!("migrations/0006-changes.sql")),
 ];
 
 /// Statements that a connection keeps prepared: all there are.
@@ -394,7 +398,8 @@ mod tests {
         MIGRATIONS[2],
         MIGRATIONS[3],
         MIGRATIONS[4],
-        ("0006-more", "CREATE TABLE more(x INTEGER) STRICT;"),
+        MIGRATIONS[5],
+        ("0007-more", "CREATE TABLE more(x INTEGER) STRICT;"),
     ];
 
     fn tables(store: &Store, name: &str) -> i64 {
@@ -411,7 +416,7 @@ mod tests {
         drop(old);
         assert_eq!(Store::look(&path).unwrap(), Found::Older);
         let store = Store::open(&path, 7).unwrap();
-        assert_eq!(store.version().unwrap(), 5);
+        assert_eq!(store.version().unwrap(), 6);
         assert_eq!(Store::look(&path).unwrap(), Found::Current);
         assert_eq!(tables(&store, "sync_runs"), 1);
         let backup = Store::connect_to_read(&folder.path().join("state.v1-7.bak")).unwrap();
@@ -423,7 +428,7 @@ mod tests {
         }
         assert!(matches!(
             Store::open_with(&path, 9, OLDER).unwrap_err(),
-            Error::StoreVersion { found: 5, known: 1, .. }
+            Error::StoreVersion { found: 6, known: 1, .. }
         ));
     }
 
@@ -459,7 +464,7 @@ mod tests {
         drop(Store::open_with(&path, 1, NEWER).unwrap());
         let before = fs_err::read(&path).unwrap();
         for error in [Store::open(&path, 2).unwrap_err(), Store::read(&path).unwrap_err()] {
-            assert!(matches!(error, Error::StoreVersion { found: 6, known: 5, .. }), "{error}");
+            assert!(matches!(error, Error::StoreVersion { found: 7, known: 6, .. }), "{error}");
         }
         assert_eq!(fs_err::read(&path).unwrap(), before);
     }

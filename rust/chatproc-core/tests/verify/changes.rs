@@ -14,7 +14,7 @@ use crate::common::world::{Delivery, File, Link, chain, delivery};
 
 /// What by design cannot be seen, as docs/verify.md lists it: where and when something was read, counts that
 /// only delay work, what a refused line was, and what the store tells once and rests nothing on.
-const UNSEEN: [(&str, &[&str]); 11] = [
+const UNSEEN: [(&str, &[&str]); 12] = [
     ("files", &["*"]),
     ("events", &["file", "line"]),
     ("quarantine", &["*"]),
@@ -23,6 +23,7 @@ const UNSEEN: [(&str, &[&str]); 11] = [
     ("sync_runs", &["*"]),
     ("connections", &["*"]),
     ("conversations", &["named_at", "named_by", "conversation", "dirty"]),
+    ("changed", &["*"]),
     ("segments", &["segment"]),
     ("exports", &["done"]),
     ("meta", &["*"]),

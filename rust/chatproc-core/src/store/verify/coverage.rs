@@ -8,7 +8,8 @@ use rusqlite::{Connection, Row, params};
 use super::{Findings, differing};
 use crate::error::Result;
 use crate::segment::{Segment, View, alone_fits, segment};
-use crate::store::ledger::{Slim, slim_rows, standing, stored_number};
+use crate::store::ledger::standing;
+use crate::store::slim::{Slim, slim_rows, stored_number};
 use crate::store::{meta, status};
 
 /// What segments are made with, as the last plan left it.
@@ -78,6 +79,7 @@ fn numbers(slim: &[Slim], places: &[usize]) -> Result<String> {
 struct StoredRow {
     number: i64,
     place: (i64, Option<i64>, String),
+    predecessor: Option<String>,
     continuity: String,
     content_fp: Vec<u8>,
     sizes: [i64; 3],
@@ -102,6 +104,7 @@ impl Stored {
         Ok(StoredRow {
             number: row.get("segment")?,
             place: (row.get("first_at")?, row.get("first_position")?, row.get("first_key")?),
+            predecessor: row.get("predecessor")?,
             continuity: row.get("continuity")?,
             content_fp: row.get("content_fp")?,
             sizes: [row.get("chars")?, row.get("sent")?, row.get("files")?],
@@ -123,7 +126,7 @@ fn differences(
 ) -> Result<Vec<String>> {
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let first = segment.members.first().map(|&at| slim[at].row());
-    let place = first.map(|row| (row.sent_at, row.index, row.key.to_owned()));
+    let place = first.as_ref().map(|row| (row.sent_at, row.index, row.key.to_owned()));
     let tally = segment.tally;
     let fits = alone_fits(segment.chars, segment.refs(), segment.files, made.limit);
     let subject = segment.subject_at.is_some();
@@ -133,6 +136,7 @@ fn differences(
         "is not what its messages and the ledger make",
         &[
             ("place", place.as_ref() == Some(&row.place)),
+            ("predecessor", first.as_ref().and_then(|row| row.predecessor) == row.predecessor.as_deref()),
             ("continuity", row.continuity == segment.continuity.as_str()),
             ("content_fp", row.content_fp == segment.content_fp),
             ("size", row.sizes == [segment.chars, segment.sent, segment.files].map(signed)),
