@@ -15,6 +15,7 @@ use super::messages;
 use super::proof;
 use super::search;
 use super::sources::{self, Citable};
+use super::stretch::Changes;
 use super::tasks::{self, Author, Stored};
 use crate::claim;
 use crate::error::{Error, Result};
@@ -193,8 +194,7 @@ fn commit_together(
 /// Writes all of a group's commit.
 fn write(tx: &Connection, commit: &GroupCommit) -> Result<Committed> {
     let zone = Zone::named(&commit.settings.timezone)?;
-    let segments = commit.group.segments.iter().map(|segment| Shown::read(tx, commit, segment));
-    let shown = segments.collect::<Result<_>>()?;
+    let shown = shown(tx, commit)?;
     let number = add_commit(tx, commit)?;
     let writing = Writing { tx, commit, shown, zone: &zone, number };
     writing.check_drafts()?;
@@ -224,6 +224,15 @@ fn add_commit(tx: &Connection, commit: &GroupCommit) -> Result<i64> {
         commit.outcome.no_task_reason
     ])?;
     Ok(tx.last_insert_rowid())
+}
+
+/// What the model was shown of each segment. Nothing is read where nobody cites it and no message changed.
+fn shown(tx: &Connection, commit: &GroupCommit) -> Result<Vec<Shown>> {
+    let Accepted { tasks, receipts, .. } = &commit.outcome;
+    if tasks.is_empty() && receipts.is_empty() && !Changes::are_there(tx)? {
+        return Ok(Vec::new());
+    }
+    commit.group.segments.iter().map(|segment| Shown::read(tx, commit, segment)).collect()
 }
 
 /// Keys of a segment's messages as the model was shown them.
@@ -328,8 +337,11 @@ impl Writing<'_> {
     /// has changed since it was planned stays pending.
     fn finish_segments(&self) -> Result<BTreeSet<i64>> {
         let settings = self.commit.settings.settings_fp;
-        let sql = "INSERT OR REPLACE INTO ledger(content_fp, settings_fp, \"commit\") VALUES (?1, ?2, ?3)";
+        let sql = "INSERT INTO ledger(content_fp, settings_fp, \"commit\") VALUES (?1, ?2, ?3)
+                   ON CONFLICT DO NOTHING";
         let mut enter = self.tx.prepare_cached(sql)?;
+        let sql = "UPDATE ledger SET \"commit\" = ?3 WHERE content_fp = ?1 AND settings_fp = ?2";
+        let mut take_over = self.tx.prepare_cached(sql)?;
         let sql = "DELETE FROM failures WHERE content_fp = ?1 AND settings_fp = ?2";
         let mut forgive = self.tx.prepare_cached(sql)?;
         let sql =
@@ -337,8 +349,10 @@ impl Writing<'_> {
         let mut finish = self.tx.prepare_cached(sql)?;
         let mut moved = BTreeSet::new();
         for GroupSegment { segment, content_fp, .. } in &self.commit.group.segments {
-            moved.extend(ledger::finished_by(self.tx, content_fp, &settings)?);
-            enter.execute(params![content_fp, settings, self.number])?;
+            if enter.execute(params![content_fp, settings, self.number])? == 0 {
+                moved.extend(ledger::finished_by(self.tx, content_fp, &settings)?);
+                take_over.execute(params![content_fp, settings, self.number])?;
+            }
             forgive.execute(params![content_fp, settings])?;
             finish.execute(params![segment, content_fp])?;
         }
@@ -355,10 +369,9 @@ impl Writing<'_> {
             } else {
                 ledger::contents_of(self.tx, number)?
             };
-            self.tx.execute(
-                "UPDATE commits SET proof = ?2 WHERE \"commit\" = ?1",
-                params![number, proof::commit(self.tx, number, contents)?],
-            )?;
+            let sql = "UPDATE commits SET proof = ?2 WHERE \"commit\" = ?1";
+            let proof = proof::commit(self.tx, number, contents)?;
+            self.tx.prepare_cached(sql)?.execute(params![number, proof])?;
         }
         Ok(())
     }
@@ -581,6 +594,9 @@ impl Writing<'_> {
     }
 
     fn candidates(&self) -> Result<Vec<i64>> {
+        if !ledger::is_any_cited(self.tx)? {
+            return Ok(Vec::new());
+        }
         let segments: Vec<i64> = self.commit.group.segments.iter().map(|segment| segment.segment).collect();
         let mut query = self.tx.prepare_cached(
             "SELECT task FROM tasks WHERE status <> 'superseded' AND task IN (
@@ -611,6 +627,9 @@ impl Writing<'_> {
 
 /// Counts anew what is cited in every segment that holds a source of one of the tasks.
 fn recount_cited(tx: &Connection, tasks: &BTreeSet<i64>) -> Result<()> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
     let mut query = tx.prepare_cached(
         "SELECT DISTINCT m.segment FROM task_sources s JOIN members m USING(message)
          WHERE s.task IN (SELECT value FROM json_each(?1))",

@@ -59,6 +59,11 @@ impl Changes {
         Ok(Self { planned, conversations })
     }
 
+    /// Whether a message that is planned changed since.
+    pub(super) fn are_there(conn: &Connection) -> Result<bool> {
+        Ok(conn.prepare_cached("SELECT 1 FROM changed")?.exists([])?)
+    }
+
     /// Forgets them: they are planned.
     pub(super) fn clear(conn: &Connection) -> Result<()> {
         conn.execute("DELETE FROM changed", [])?;
