@@ -30,27 +30,38 @@ pub struct Exported {
 pub fn export(conn: &mut Connection, folder: &Path, mut progress: impl FnMut(Exported)) -> Result<Exported> {
     let mut done = Exported::default();
     let mut bytes = Vec::new();
-    while let Some(file) = outbox::next_file(conn, &mut bytes)? {
+    let mut written = None;
+    let mut beside: Option<Vec<Published>> = None;
+    while let Some(file) = outbox::next_file(conn, written.as_ref(), &mut bytes)? {
         failpoint::hit("export.assigned");
-        publish(conn, folder, &file, &mut bytes)?;
-        outbox::mark_done(conn, &file)?;
+        let others = match beside.take() {
+            Some(others) => others,
+            None => published(folder)?,
+        };
+        publish(conn, folder, &file, beside.insert(others), &mut bytes)?;
         done = Exported { files: done.files + 1, events: done.events + file.events() };
         progress(done);
+        written = Some(file);
     }
     Ok(done)
 }
 
 /// Makes the file stand under its name with its bytes, durably.
-fn publish(conn: &Connection, folder: &Path, file: &Assigned, bytes: &mut Vec<u8>) -> Result<()> {
-    create_folder(folder)?;
+fn publish(
+    conn: &Connection,
+    folder: &Path,
+    file: &Assigned,
+    beside: &[Published],
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
     let path = folder.join(&file.file);
     let there = digest_of(&path)?;
     if there.is_some_and(|digest| digest != file.sha256) {
         return Err(strange(&path));
     }
     if there.is_none() {
-        if let Some(other) = overlapping(folder, file)? {
-            return Err(strange(&other));
+        if let Some(other) = beside.iter().find(|other| other.overlaps(file)) {
+            return Err(strange(&other.path));
         }
         let temporary = folder.join(format!("{}.tmp", file.file));
         file.read(conn, bytes)?;
@@ -69,16 +80,31 @@ fn strange(path: &Path) -> Error {
     Error::Io(std::io::Error::other(format!("{}: {what}", path.display())))
 }
 
-/// A file that this store did not assign, with some of the rows of one that it did.
-fn overlapping(folder: &Path, file: &Assigned) -> Result<Option<PathBuf>> {
+/// A file that was in the folder before this export, named as one of ours.
+struct Published {
+    path: PathBuf,
+    first: i64,
+    last: i64,
+}
+
+impl Published {
+    /// Whether it has some of the rows of a file that does not stand there.
+    fn overlaps(&self, file: &Assigned) -> bool {
+        self.first <= file.last && self.last >= file.first
+    }
+}
+
+/// Those in the folder, which is made where it is missing.
+fn published(folder: &Path) -> Result<Vec<Published>> {
+    create_folder(folder)?;
+    let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let rows = entry.file_name().to_str().and_then(outbox::rows_of);
-        if rows.is_some_and(|(first, last)| first <= file.last && last >= file.first) {
-            return Ok(Some(entry.path()));
+        if let Some((first, last)) = entry.file_name().to_str().and_then(outbox::rows_of) {
+            found.push(Published { path: entry.path(), first, last });
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Writes the bytes into a new file and syncs it. What a crash left under that name is removed, not

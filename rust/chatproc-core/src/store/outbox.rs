@@ -130,13 +130,23 @@ pub fn pending(conn: &Connection) -> Result<i64> {
     Ok(conn.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// The file to write next: one that an earlier run left, else one for the rows that no file has yet, whose
-/// bytes are then in `bytes`.
-pub fn next_file(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>> {
-    match unfinished(conn)? {
-        Some(file) => Ok(Some(file)),
-        None => assign(conn, bytes),
+/// Marks a file that stands under its name, and gives the one to write next, both durably: one that an earlier
+/// run left, else one for the rows that no file has yet, whose bytes are then in `bytes`.
+pub fn next_file(
+    conn: &mut Connection,
+    written: Option<&Assigned>,
+    bytes: &mut Vec<u8>,
+) -> Result<Option<Assigned>> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some(written) = written {
+        tx.execute("UPDATE exports SET done = 1 WHERE first_row = ?1", [written.first])?;
     }
+    let next = match unfinished(&tx)? {
+        Some(file) => Some(file),
+        None => assign(&tx, bytes)?,
+    };
+    tx.commit()?;
+    Ok(next)
 }
 
 /// The first file that rows are assigned to and that is not done.
@@ -156,8 +166,7 @@ fn unfinished(conn: &Connection) -> Result<Option<Assigned>> {
 }
 
 /// Assigns the oldest rows that have no file to one, up to ten thousand.
-fn assign(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>> {
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn assign(tx: &Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>> {
     let watermark: i64 = tx.query_row(
         "SELECT coalesce((SELECT last_row FROM exports ORDER BY first_row DESC LIMIT 1), 0)",
         [],
@@ -165,7 +174,7 @@ fn assign(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>
     )?;
     let (first, mut last) = (watermark + 1, watermark);
     bytes.clear();
-    for_each_line(&tx, first, watermark + FILE_ROWS, |row, line| {
+    for_each_line(tx, first, watermark + FILE_ROWS, |row, line| {
         bytes.extend_from_slice(line);
         last = row;
         Ok(bytes.len() < FILE_BYTES)
@@ -184,7 +193,6 @@ fn assign(conn: &mut Connection, bytes: &mut Vec<u8>) -> Result<Option<Assigned>
         "INSERT INTO exports(first_row, last_row, file, sha256, done) VALUES (?1, ?2, ?3, ?4, 0)",
         params![file.first, file.last, file.file, file.sha256],
     )?;
-    tx.commit()?;
     Ok(Some(file))
 }
 
@@ -210,11 +218,5 @@ pub fn for_each_line(
             break;
         }
     }
-    Ok(())
-}
-
-/// Marks a file that stands under its name, durably.
-pub fn mark_done(conn: &Connection, file: &Assigned) -> Result<()> {
-    conn.execute("UPDATE exports SET done = 1 WHERE first_row = ?1", [file.first])?;
     Ok(())
 }

@@ -104,7 +104,7 @@ fn an_export_that_was_cut_off_anywhere_ends_in_the_same_files() {
     for (suffix, content) in left {
         let mut world = world_with_events(4);
         let folder = TempDir::new().unwrap();
-        let assigned = next_file(&mut world.conn, &mut Vec::new()).unwrap().unwrap();
+        let assigned = next_file(&mut world.conn, None, &mut Vec::new()).unwrap().unwrap();
         assert_eq!(assigned.file, name);
         if let Some(content) = content {
             fs_err::write(folder.path().join(format!("{name}{suffix}")), content).unwrap();
@@ -124,7 +124,7 @@ fn an_export_that_was_cut_off_anywhere_ends_in_the_same_files() {
 fn a_file_that_was_published_with_other_bytes_is_never_published_anew() {
     let mut world = world_with_events(2);
     let folder = TempDir::new().unwrap();
-    let name = next_file(&mut world.conn, &mut Vec::new()).unwrap().unwrap().file;
+    let name = next_file(&mut world.conn, None, &mut Vec::new()).unwrap().unwrap().file;
     fs_err::write(folder.path().join(&name), "of a store that was put back from a copy").unwrap();
     let error = export(&mut world.conn, folder.path(), |_| ()).unwrap_err();
     assert!(error.to_string().contains(&name), "{error}");
@@ -150,7 +150,7 @@ fn a_file_of_an_export_that_was_not_marked_is_marked_and_not_written_again() {
 fn bytes_that_are_not_those_assigned_are_never_published() {
     let mut world = world_with_events(2);
     let folder = TempDir::new().unwrap();
-    next_file(&mut world.conn, &mut Vec::new()).unwrap();
+    next_file(&mut world.conn, None, &mut Vec::new()).unwrap();
     world.conn.execute("UPDATE outbox SET line = x'00' WHERE \"row\" = 1", []).unwrap();
     assert!(export(&mut world.conn, folder.path(), |_| ()).is_err());
     assert!(files(folder.path()).is_empty());
