@@ -107,7 +107,9 @@ def made(tasks: int) -> Path:
     store.ingest({**paths, "state": str(state), "output": ""})
     plan = store.plan({"max_groups_per_round": 1 << 40}, SETTINGS)
     keys = {
-        group["id"]: [key for segment in group["segments"] for key in segment["messages"]]
+        group["id"]: [
+            key for segment in store.group(group["id"])["segments"] for key in segment["messages"]
+        ]
         for group in plan["groups"]
     }
     for groups in plan["batches"]:

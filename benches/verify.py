@@ -86,7 +86,8 @@ def make(folder: Path, tasks: int) -> None:
     store.ingest({"paths": paths, "max_line_bytes": 1 << 24, "settle_ms": 0, "now": now, **places})
     options = {"max_groups_per_round": 1 << 40, "batching": "single_conversation"}
     for group in store.plan(options, SETTINGS)["groups"]:
-        keys = [key for segment in group["segments"] for key in segment["messages"]]
+        segments = store.group(group["id"])["segments"]
+        keys = [key for segment in segments for key in segment["messages"]]
         found = [draft(key, number) for number, key in enumerate(keys)]
         outcome = {"no_task_reason": None, "tasks": found, "receipts": []}
         store.commit([(group["id"], outcome)], {"requests": 1, "input_tokens": 2000}, now)

@@ -96,6 +96,7 @@ class Project:
         """The plan and its documents."""
         with self.round() as round_:
             plan = round_.plan(options, {**SETTINGS, **(changed or {})})
+            plan["groups"] = [round_.group(group["id"]) for group in plan["groups"]]
             return plan, [round_.document(batch)["document"] for batch in plan["batches"]]
 
     def preview(self, options: Json = OPTIONS) -> Json:
@@ -104,7 +105,8 @@ class Project:
     def commit(self, count: int) -> list[Json]:
         """Commits the first groups as read without a task."""
         with self.round() as round_:
-            groups = round_.plan(OPTIONS, SETTINGS)["groups"][:count]
+            planned = round_.plan(OPTIONS, SETTINGS)["groups"][:count]
+            groups = [round_.group(group["id"]) for group in planned]
             ended = round_.commit([(group["id"], DONE) for group in groups], {}, NOW)
             assert all(end["outcome"] == "done" for end in ended)
         return list(groups)

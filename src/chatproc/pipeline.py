@@ -379,14 +379,14 @@ class _Worker:
         )
 
 
-def _outcome(view: Json) -> Json:
+def _outcome(group: Json) -> Json:
     """A group of the report before anything became of it."""
     return {
-        "id": view["id"],
-        "conversation": view["conversation"],
-        "segments": len(view["segments"]),
-        "messages": view["messages"],
-        "chars": view["chars"],
+        "id": group["id"],
+        "conversation": group["conversation"],
+        "segments": group["segments"],
+        "messages": group["messages"],
+        "chars": group["chars"],
         "outcome": "left",
         "reason": None,
         "tasks": [],

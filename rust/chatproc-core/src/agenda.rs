@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde::Serialize;
@@ -46,7 +47,7 @@ pub struct GroupPlan {
     /// Its fingerprint.
     pub group_fp: [u8; 32],
     /// Its conversation.
-    pub place: Place,
+    pub place: Arc<Place>,
     /// Its segments, in order.
     pub segments: Vec<Candidate>,
     /// Characters, its own share included.
@@ -55,6 +56,21 @@ pub struct GroupPlan {
     pub sent: u64,
     /// The plan's record of it.
     plan: plan::Group,
+}
+
+/// A group as a round's plan tells it; what it holds is read when it is asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupBrief {
+    /// Its id.
+    pub id: String,
+    /// Its conversation.
+    pub conversation: Value,
+    /// How many segments it has.
+    pub segments: usize,
+    /// Messages sent.
+    pub messages: u64,
+    /// Characters.
+    pub chars: u64,
 }
 
 /// A group as `preview` and `plan_events` show it.
@@ -78,7 +94,7 @@ pub struct GroupView {
 #[derive(Clone, Debug, Serialize)]
 pub struct SegmentView {
     /// Why its messages belong together.
-    pub continuity: String,
+    pub continuity: &'static str,
     /// Its fingerprint, hexadecimal.
     pub fingerprint: String,
     /// Characters, its own share included.
@@ -128,7 +144,7 @@ pub fn agenda(mut candidates: Vec<Candidate>, options: &Options) -> Agenda {
             GroupPlan {
                 id: fingerprint::group_id(&group_fp),
                 group_fp,
-                place: waiting[group.conversation].place.clone(),
+                place: segments.first().map(|segment| segment.place.clone()).unwrap_or_default(),
                 segments,
                 chars: group.chars,
                 sent: group.sent,
@@ -146,7 +162,7 @@ impl GroupPlan {
     /// The group as a document shows it.
     fn text<'a>(&'a self, segments: &'a [Vec<Opened<'a>>]) -> GroupText<'a> {
         let text = |(segment, messages): (&'a Candidate, &'a Vec<Opened<'a>>)| SegmentText {
-            continuity: &segment.continuity,
+            continuity: segment.continuity.as_str(),
             messages: messages.iter().map(Opened::sent).collect(),
         };
         GroupText {
@@ -235,13 +251,27 @@ impl Shelf<'_> {
     }
 
     /// The store's rows of a group's messages, as far as they are stored.
-    fn rows(&self, group: &GroupPlan) -> Vec<i64> {
-        let members = group.segments.iter().flat_map(|segment| &segment.members);
+    fn rows(&self, group: &GroupPlan) -> Result<Vec<i64>> {
         let number = |member: &Member| match member {
             Member::Stored(number) => Some(*number),
             Member::Fresh(key) => self.fresh?.messages.get(key)?.message.number,
         };
-        members.filter_map(number).collect()
+        let mut rows = Vec::new();
+        for segment in &group.segments {
+            rows.extend(segment.members(self.conn)?.own.iter().filter_map(number));
+        }
+        Ok(rows)
+    }
+
+    /// Tells of a group what a round's plan needs.
+    pub fn brief(&self, group: &GroupPlan) -> Result<GroupBrief> {
+        Ok(GroupBrief {
+            id: group.id.clone(),
+            conversation: self.conversation(&group.place)?,
+            segments: group.segments.len(),
+            messages: group.sent,
+            chars: group.chars,
+        })
     }
 
     /// Shows a group.
@@ -259,12 +289,13 @@ impl Shelf<'_> {
 
     /// Shows a segment.
     pub fn segment_view(&self, segment: &Candidate) -> Result<SegmentView> {
+        let members = segment.members(self.conn)?;
         Ok(SegmentView {
-            continuity: segment.continuity.clone(),
+            continuity: segment.continuity.as_str(),
             fingerprint: fingerprint::hex(&segment.content_fp),
             chars: segment.chars,
-            messages: self.keys(&segment.members)?,
-            carried: self.keys(&segment.carried)?,
+            messages: self.keys(&members.own)?,
+            carried: self.keys(&members.carried)?,
         })
     }
 
@@ -310,7 +341,7 @@ impl Shelf<'_> {
             "chars": segment.chars + crate::budget::CONVERSATION,
             "limit": limit,
             "messages": segment.sent,
-            "first_message": self.keys(&segment.members)?.first(),
+            "first_message": self.keys(&segment.members(self.conn)?.own)?.first(),
             "first_sent_at": document::seconds(segment.subject_at),
         }))
     }
@@ -334,9 +365,10 @@ impl Shelf<'_> {
     /// The lines of a group, segment by segment, the carried ones first.
     fn lines(&self, group: &GroupPlan) -> Result<Vec<Vec<Held>>> {
         let segment = |segment: &Candidate| {
+            let members = segment.members(self.conn)?;
             let carried =
-                segment.carried.iter().map(|member| Ok(Held { carried: true, ..self.held(member)? }));
-            carried.chain(segment.members.iter().map(|member| self.held(member))).collect()
+                members.carried.iter().map(|member| Ok(Held { carried: true, ..self.held(member)? }));
+            carried.chain(members.own.iter().map(|member| self.held(member))).collect()
         };
         group.segments.iter().map(segment).collect()
     }
@@ -344,7 +376,7 @@ impl Shelf<'_> {
     /// Tasks that rest on messages of these groups, the most recently updated first.
     fn related(&self, groups: &[&GroupPlan], zone: &Zone) -> Result<Vec<Related>> {
         let Some(conn) = self.conn else { return Ok(Vec::new()) };
-        let rows: Vec<Vec<i64>> = groups.iter().map(|group| self.rows(group)).collect();
+        let rows: Vec<Vec<i64>> = groups.iter().map(|group| self.rows(group)).collect::<Result<_>>()?;
         crate::store::tasks::related(conn, &rows, zone)
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agenda::{Agenda, GroupPlan, GroupView, Shelf, agenda};
+use crate::agenda::{Agenda, GroupBrief, GroupPlan, GroupView, Shelf, agenda};
 use crate::document::{Batch, seconds};
 use crate::error::{Error, Result};
 use crate::export::{self, Exported};
@@ -62,7 +62,7 @@ impl Settings {
 #[derive(Clone, Debug, Serialize)]
 pub struct RoundPlan {
     /// The round's groups, in order.
-    pub groups: Vec<GroupView>,
+    pub groups: Vec<GroupBrief>,
     /// Ids of the groups of each batch.
     pub batches: Vec<Vec<String>>,
     /// Groups that are pending, those of this round included.
@@ -159,7 +159,7 @@ impl Round {
         let batches = agenda.round(&options);
         let places = || batches.iter().flatten();
         let plan = RoundPlan {
-            groups: places().map(|&place| shelf.view(&agenda.groups[place])).collect::<Result<_>>()?,
+            groups: places().map(|&place| shelf.brief(&agenda.groups[place])).collect::<Result<_>>()?,
             batches: batches
                 .iter()
                 .map(|batch| batch.iter().map(|&place| agenda.groups[place].id.clone()).collect())
@@ -174,6 +174,12 @@ impl Round {
         self.store.expect_little()?;
         self.planned = Some(Planned { options, settings, settings_fp, agenda, carried });
         Ok(plan)
+    }
+
+    /// Shows a group of the plan with the keys of its messages.
+    pub fn group(&self, id: &str) -> Result<GroupView> {
+        let group = self.planned()?.agenda.group(id)?;
+        Shelf { conn: Some(self.store.conn()), fresh: None }.view(group)
     }
 
     /// Builds the document of a batch as things stand now.
@@ -219,7 +225,7 @@ impl Round {
             .group(group)?
             .segments
             .iter()
-            .filter_map(|segment| Some((segment.number?, segment.content_fp)))
+            .filter_map(|segment| Some((segment.number()?, segment.content_fp)))
             .collect();
         self.store
             .write(|transaction| ledger::fail(transaction, &segments, &settings_fp, now, reason, counts))
@@ -300,23 +306,25 @@ impl From<Result<Committed>> for Ended {
 fn group_ref(conn: &Connection, group: &GroupPlan, planned: &Planned) -> Result<GroupRef> {
     let conversation = find_conversation(conn, &group.place)?
         .ok_or_else(|| Error::NotFound(format!("the conversation of group {} is gone", group.id)))?;
+    let segments = group.segments.iter().map(|segment| group_segment(conn, segment, planned));
     Ok(GroupRef {
         id: group.id.clone(),
         group_fp: group.group_fp,
         conversation,
-        segments: group.segments.iter().map(|segment| group_segment(segment, planned)).collect(),
+        segments: segments.collect::<Result<_>>()?,
     })
 }
 
-fn group_segment(segment: &Candidate, planned: &Planned) -> GroupSegment {
+fn group_segment(conn: &Connection, segment: &Candidate, planned: &Planned) -> Result<GroupSegment> {
     let digest = |number: i64| planned.carried.get(&number).map(|digest| (number, *digest));
-    GroupSegment {
-        segment: segment.number.unwrap_or_default(),
+    let members = segment.members(Some(conn))?;
+    Ok(GroupSegment {
+        segment: segment.number().unwrap_or_default(),
         content_fp: segment.content_fp,
-        members: stored(&segment.members),
-        carried: stored(&segment.carried).into_iter().filter_map(digest).collect(),
-        continuity: segment.continuity.clone(),
-    }
+        members: stored(&members.own),
+        carried: stored(&members.carried).into_iter().filter_map(digest).collect(),
+        continuity: segment.continuity.as_str().to_owned(),
+    })
 }
 
 fn stored(members: &[Member]) -> Vec<i64> {
@@ -330,9 +338,15 @@ fn stored(members: &[Member]) -> Vec<i64> {
 /// What the messages that the round's groups carry are known by.
 fn carried(conn: &Connection, agenda: &Agenda, options: &Options) -> Result<HashMap<i64, [u8; 32]>> {
     let places = agenda.round(options).into_iter().flatten();
-    let segments = places.flat_map(|place| &agenda.groups[place].segments);
-    let numbers = segments.flat_map(|segment| stored(&segment.carried));
-    numbers.map(|number| Ok((number, present(conn, number)?.digest))).collect()
+    let mut digests = HashMap::new();
+    for segment in places.flat_map(|place| &agenda.groups[place].segments) {
+        if segment.carried > 0 {
+            for number in stored(&segment.members(Some(conn))?.carried) {
+                digests.insert(number, present(conn, number)?.digest);
+            }
+        }
+    }
+    Ok(digests)
 }
 
 /// What a preview shows.

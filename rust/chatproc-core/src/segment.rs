@@ -90,6 +90,13 @@ impl Continuity {
             Self::CutAtBudget => "cut-at-budget",
         }
     }
+
+    /// The one with that word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [Self::Proven, Self::Single, Self::ByTime, Self::CutAtSilence, Self::CutAtBudget];
+        all.into_iter().find(|continuity| continuity.as_str() == word)
+    }
 }
 
 /// A segment over the rows it was made from.

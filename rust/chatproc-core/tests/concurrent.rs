@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chatproc_core::error::{Error, Result};
 use chatproc_core::failpoint::meanwhile;
 use chatproc_core::plan::Options;
-use chatproc_core::round::{Round, RoundPlan, Settings};
+use chatproc_core::round::{Round, Settings};
 use chatproc_core::segment::Grouping;
 use chatproc_core::store::Store;
 use chatproc_core::store::commit::Committed;
@@ -20,7 +20,7 @@ use chatproc_core::task::Status;
 use chatproc_core::zone::Zone;
 use common::sync::{Source, dump, rows, source};
 use common::world::{self, Delivery, chain, delivery};
-use common::{NOW, Project, agenda_of, batches_of, intake_of, settings};
+use common::{NOW, Planned, Project, agenda_of, batches_of, intake_of, settings};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -233,13 +233,9 @@ fn commit(round: &mut Round, group: &str) -> Result<Committed> {
 }
 
 /// Plans, shows the model all, takes a page in, and commits.
-fn with_a_page(
-    project: &Project,
-    options: &Options,
-    page: &[Delivery],
-) -> (RoundPlan, Vec<Result<Committed>>) {
+fn with_a_page(project: &Project, options: &Options, page: &[Delivery]) -> (Planned, Vec<Result<Committed>>) {
     let mut round = project.round();
-    let plan = round.plan(options.clone(), settings()).unwrap();
+    let plan = Planned::by(&mut round, options);
     for batch in &plan.batches {
         round.document(batch).unwrap();
     }
@@ -331,7 +327,7 @@ fn with_a_task(project: &Project, round: &mut Round, options: &Options) -> Strin
     let told = Delivery { conversation: "room of the task".to_owned(), ..delivery("task", 0) };
     project.write_lines("task.jsonl", &lines(&[told]));
     round.ingest(&project.input(), &mut |_, _| Ok(())).unwrap();
-    let plan = round.plan(Options { start_at: 0.0, ..options.clone() }, settings()).unwrap();
+    let plan = Planned::by(round, &Options { start_at: 0.0, ..options.clone() });
     let task = json!({"task_id": null, "seen_revision": null, "title": "t", "event": "e", "priority": "P2",
         "priority_reason": "r", "status": "open", "time": {"start": null, "due": null, "original": ""},
         "people": [], "location": "", "action_steps": [], "notes": "", "sources": ["task"], "evidence": [], "quotes": []});

@@ -10,11 +10,11 @@ use chatproc_core::agenda::plan_lines;
 use chatproc_core::document::seconds;
 use chatproc_core::plan::Options;
 use chatproc_core::revision::Known as _;
-use chatproc_core::round::{Round, RoundPlan, Settings};
+use chatproc_core::round::{Round, Settings};
 use chatproc_core::segment::Grouping;
 use chatproc_core::store::messages::Stored;
 use common::world::{self, Delivery, File, chain, delivery};
-use common::{NOW, Project, agenda_of, batches_of, intake_of, oracle, settings};
+use common::{NOW, Planned, Project, agenda_of, batches_of, intake_of, oracle, settings};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn unbounded(options: &Options) -> Options {
     Options { max_groups_per_round: 1_000, ..options.clone() }
 }
 
-fn shape(plan: &RoundPlan) -> Value {
+fn shape(plan: &Planned) -> Value {
     json!({"groups": plan.groups, "batches": plan.batches, "oversized": plan.oversized})
 }
 

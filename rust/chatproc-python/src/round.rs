@@ -117,6 +117,11 @@ impl Round {
         give(py, &plan)
     }
 
+    fn group<'py>(&self, py: Python<'py>, group: &str) -> PyResult<Bound<'py, PyAny>> {
+        let view = self.with(py, |round| round.group(group))?;
+        give(py, &view)
+    }
+
     fn document<'py>(&self, py: Python<'py>, groups: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let batch = self.with(py, |round| round.document(&groups))?;
         give(py, &batch)

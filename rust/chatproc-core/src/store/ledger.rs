@@ -3,16 +3,17 @@
 //! Only what changed of conversations is segmented again. What a reader sees in a preview is made by the
 //! same code over messages that are only in memory.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{Failed, Options};
 use crate::revision::{Intake, Place, Touched};
-use crate::segment::{Grouping, Row, View, alone_fits, segment};
+use crate::segment::{Continuity, Grouping, Row, View, alone_fits, segment};
 use crate::store::messages::find_conversation;
 use crate::store::resegment::resegment;
 use crate::store::slim::{Slim, slim_rows};
@@ -28,15 +29,33 @@ pub enum Member {
     Fresh(Arc<str>),
 }
 
+/// A segment's messages, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    /// Its own, system notices among them.
+    pub own: Vec<Member>,
+    /// Those shown before them as history.
+    pub carried: Vec<Member>,
+}
+
+/// Where a segment's messages are told.
+#[derive(Clone, Debug)]
+pub enum Listed {
+    /// In its row: there are many segments, and few of them are asked for next.
+    Stored(i64),
+    /// Here, because it is only in memory.
+    Fresh(Box<Members>),
+}
+
 /// A segment that is not done under the settings.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Its row; none while it is only in memory.
-    pub number: Option<i64>,
+    /// Its messages.
+    pub listed: Listed,
     /// Its conversation.
     pub place: Arc<Place>,
-    /// The contract's word for its continuity.
-    pub continuity: String,
+    /// Why its messages belong together.
+    pub continuity: Continuity,
     /// The fingerprint of what is sent.
     pub content_fp: [u8; 32],
     /// Characters, its own share included.
@@ -51,10 +70,8 @@ pub struct Candidate {
     pub newest_at: i64,
     /// How it failed under these settings.
     pub failed: Option<Failed>,
-    /// Its messages, in order, system notices among them.
-    pub members: Vec<Member>,
-    /// Messages shown before them as history.
-    pub carried: Vec<Member>,
+    /// Messages shown before its own as history.
+    pub carried: u64,
     order: (i64, Option<i64>, Arc<str>),
 }
 
@@ -62,8 +79,39 @@ impl Candidate {
     /// Messages that take a number in a document, the carried ones among them.
     #[must_use]
     pub fn refs(&self) -> u64 {
-        self.sent + self.carried.len() as u64
+        self.sent + self.carried
     }
+
+    /// Its row; none while it is only in memory.
+    #[must_use]
+    pub fn number(&self) -> Option<i64> {
+        match self.listed {
+            Listed::Stored(number) => Some(number),
+            Listed::Fresh(_) => None,
+        }
+    }
+
+    /// Its messages, as they were when it was planned.
+    pub fn members(&self, conn: Option<&Connection>) -> Result<Cow<'_, Members>> {
+        let (number, conn) = match (&self.listed, conn) {
+            (Listed::Fresh(members), _) => return Ok(Cow::Borrowed(members)),
+            (Listed::Stored(number), Some(conn)) => (number, conn),
+            (Listed::Stored(_), None) => return Err(gone()),
+        };
+        let sql = "SELECT members, carried FROM segments WHERE segment = ?1 AND content_fp = ?2";
+        let mut query = conn.prepare_cached(sql)?;
+        let found = query.query_row(params![number, self.content_fp], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (own, carried): (String, String) = found.optional()?.ok_or_else(gone)?;
+        let members = |list: &str| -> Result<Vec<Member>> {
+            let numbers: Vec<i64> = serde_json::from_str(list)?;
+            Ok(numbers.into_iter().map(Member::Stored).collect())
+        };
+        Ok(Cow::Owned(Members { own: members(&own)?, carried: members(&carried)? }))
+    }
+}
+
+fn gone() -> Error {
+    Error::NotFound("a planned segment is gone".to_owned())
 }
 
 /// The view as the store remembers it. The limit decides segments only where a session is cut by it.
@@ -284,12 +332,15 @@ fn fresh_candidates(
         {
             continue;
         }
-        let members = |places: &[usize]| places.iter().map(|&at| slim[at].member.clone()).collect();
+        let members =
+            |places: &[usize]| -> Vec<Member> { places.iter().map(|&at| slim[at].member.clone()).collect() };
+        let listed = Members { own: members(&segment.members), carried: members(&segment.carried) };
         let Some(first) = segment.members.first().map(|&at| &slim[at]) else { continue };
         candidates.push(Candidate {
-            number: None,
+            carried: listed.carried.len() as u64,
+            listed: Listed::Fresh(Box::new(listed)),
             place: place.clone(),
-            continuity: segment.continuity.as_str().to_owned(),
+            continuity: segment.continuity,
             content_fp: segment.content_fp,
             chars: segment.chars,
             sent: segment.sent,
@@ -297,8 +348,6 @@ fn fresh_candidates(
             subject_at,
             newest_at: segment.newest_at,
             failed: None,
-            members: members(&segment.members),
-            carried: members(&segment.carried),
             order: (first.sent_at, first.index, first.key.clone()),
         });
     }
@@ -314,9 +363,10 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
            SELECT 1 FROM ledger l WHERE l.content_fp = s.content_fp AND l.settings_fp = ?1)"
     };
     let sql = format!(
-        "SELECT s.*, c.platform, c.account_id, c.id, f.attempts, f.at
-         FROM segments s JOIN conversations c USING (conversation)
-         LEFT JOIN failures f ON f.content_fp = s.content_fp AND f.settings_fp = ?1
+        "SELECT segment, conversation, continuity, s.content_fp, chars, sent, files, subject_at, newest_at,
+           CASE carried WHEN '[]' THEN 0 ELSE json_array_length(carried) END, first_at, first_position,
+           first_key, f.attempts, f.at
+         FROM segments s LEFT JOIN failures f ON f.content_fp = s.content_fp AND f.settings_fp = ?1
          WHERE {open} AND s.subject_at IS NOT NULL"
     );
     let mut query = conn.prepare(&sql)?;
@@ -324,36 +374,41 @@ fn stored_candidates(conn: &Connection, settings_fp: &[u8; 32]) -> Result<Vec<Ca
     let mut candidates = Vec::new();
     let mut places: HashMap<i64, Arc<Place>> = HashMap::new();
     while let Some(row) = rows.next()? {
-        let place = match places.entry(row.get("conversation")?) {
+        let place = match places.entry(row.get(1)?) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Arc::new(place_of(row)?)),
+            Entry::Vacant(new) => {
+                let place = place_numbered(conn, *new.key())?;
+                new.insert(Arc::new(place))
+            }
         };
-        let unsigned = |name| row.get::<_, i64>(name).map(i64::unsigned_abs);
-        let failed = match (row.get("attempts")?, row.get("at")?) {
+        let continuity = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        let unsigned = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let failed = match (row.get(13)?, row.get(14)?) {
             (Some(attempts), Some(at)) => Some(Failed { attempts, at }),
             _ => None,
         };
-        let members = |name| -> Result<Vec<Member>> {
-            let numbers: Vec<i64> = serde_json::from_str(&row.get::<_, String>(name)?)?;
-            Ok(numbers.into_iter().map(Member::Stored).collect())
-        };
         candidates.push(Candidate {
-            number: Some(row.get("segment")?),
+            listed: Listed::Stored(row.get(0)?),
             place: place.clone(),
-            continuity: row.get("continuity")?,
-            content_fp: row.get("content_fp")?,
-            chars: unsigned("chars")?,
-            sent: unsigned("sent")?,
-            files: unsigned("files")?,
-            subject_at: row.get("subject_at")?,
-            newest_at: row.get("newest_at")?,
+            continuity: Continuity::named(continuity)
+                .ok_or_else(|| Error::Invalid(format!("a segment's continuity is {continuity:?}")))?,
+            content_fp: row.get(3)?,
+            chars: unsigned(4)?,
+            sent: unsigned(5)?,
+            files: unsigned(6)?,
+            subject_at: row.get(7)?,
+            newest_at: row.get(8)?,
+            carried: unsigned(9)?,
             failed,
-            members: members("members")?,
-            carried: members("carried")?,
-            order: (row.get("first_at")?, row.get("first_position")?, row.get("first_key")?),
+            order: (row.get(10)?, row.get(11)?, row.get(12)?),
         });
     }
     Ok(candidates)
+}
+
+fn place_numbered(conn: &Connection, conversation: i64) -> Result<Place> {
+    let mut query = conn.prepare_cached("SELECT * FROM conversations WHERE conversation = ?1")?;
+    Ok(query.query_row([conversation], place_of)?)
 }
 
 /// Notes why a group's segments could not be done. They stay pending. What does not count is no further attempt.

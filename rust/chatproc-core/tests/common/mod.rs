@@ -9,7 +9,7 @@ pub mod world;
 
 use std::path::PathBuf;
 
-use chatproc_core::agenda::{Agenda, Shelf, agenda};
+use chatproc_core::agenda::{Agenda, GroupBrief, GroupView, Shelf, agenda};
 use chatproc_core::document::Batch;
 use chatproc_core::plan::Options;
 use chatproc_core::revision::{Intake, Nothing, Spot};
@@ -55,6 +55,31 @@ pub fn batches_of(intake: &Intake, agenda: &Agenda, options: &Options) -> Vec<Ba
         shelf.document(&groups, options).unwrap()
     };
     agenda.batches(usize::MAX, options).iter().map(batch).collect()
+}
+
+/// A round's plan with all that its groups hold.
+pub struct Planned {
+    pub groups: Vec<GroupView>,
+    pub batches: Vec<Vec<String>>,
+    pub pending: usize,
+    pub oversized: Vec<Value>,
+    pub waiting: usize,
+}
+
+impl Planned {
+    pub fn by(round: &mut Round, options: &Options) -> Self {
+        let RoundPlan { groups, batches, pending, oversized, waiting, .. } =
+            round.plan(options.clone(), settings()).unwrap();
+        let shown = |brief: GroupBrief| {
+            let group = round.group(&brief.id).unwrap();
+            assert_eq!(
+                (&group.conversation, group.segments.len(), group.messages, group.chars),
+                (&brief.conversation, brief.segments, brief.messages, brief.chars)
+            );
+            group
+        };
+        Self { groups: groups.into_iter().map(shown).collect(), batches, pending, oversized, waiting }
+    }
 }
 
 /// A refused line: the file's name, line, offset, length, reason, raw bytes.
@@ -122,9 +147,9 @@ impl Project {
     }
 
     /// Plans with all groups in one round; gives the plan and its documents.
-    pub fn plan(&self, options: &Options) -> (RoundPlan, Vec<String>) {
+    pub fn plan(&self, options: &Options) -> (Planned, Vec<String>) {
         let mut round = self.round();
-        let plan = round.plan(options.clone(), settings()).unwrap();
+        let plan = Planned::by(&mut round, options);
         let document = |batch: &Vec<String>| round.document(batch).unwrap().document;
         let documents = plan.batches.iter().map(document).collect();
         (plan, documents)

@@ -345,7 +345,7 @@ impl Life {
         round.begin(self.now).unwrap();
         let plan = round.plan(self.options.clone(), self.settings()).unwrap();
         let wanted = self.truth.plan(&self.options, &self.settings_name());
-        self.compare(&plan, &wanted);
+        self.compare(&round, &plan, &wanted);
         let contents: Vec<Vec<Content>> =
             wanted.groups.iter().map(|group| self.truth.contents(&group.segments, &self.options)).collect();
         let mut sound = true;
@@ -412,7 +412,7 @@ impl Life {
     }
 
     /// The store's plan is the contract's.
-    fn compare(&self, plan: &RoundPlan, wanted: &Planned) {
+    fn compare(&self, round: &Round, plan: &RoundPlan, wanted: &Planned) {
         assert_eq!((plan.pending, plan.oversized.len()), (wanted.groups.len(), wanted.oversized.len()));
         let limit = usize::try_from(self.options.max_groups_per_round).unwrap().min(wanted.groups.len());
         let batches = oracle::batches(&wanted.groups[..limit], &self.options);
@@ -431,8 +431,9 @@ impl Life {
                 )
             };
             let wanted: Vec<_> = wanted.segments.iter().map(shape).collect();
-            let made = made.segments.iter().map(|segment| {
-                (segment.messages.clone(), segment.carried.clone(), segment.continuity.clone(), segment.chars)
+            let made = round.group(&made.id).unwrap().segments.into_iter();
+            let made = made.map(|segment| {
+                (segment.messages, segment.carried, segment.continuity.to_owned(), segment.chars)
             });
             assert_eq!(made.collect::<Vec<_>>(), wanted);
         }
