@@ -59,6 +59,7 @@ fn stages(criterion: &mut Criterion) {
                 let input = Input {
                     paths: vec![format!("{}/*.jsonl", folder.path().display())],
                     max_line_bytes: 1 << 24,
+                    max_memory: 1 << 29,
                     settle: 0,
                     now: 0,
                     state: folder.path().join("state.db"),

@@ -156,7 +156,7 @@ def unchanged(work: Path) -> None:
         (folder / f"batch-{number:05}.jsonl").write_text(event(number) + "\n")
     now = time.time_ns() // 1_000_000
     store = _core.Round(work / "files.db", "benchmark", now)
-    paths = {"paths": [f"{folder}/*.jsonl"], "max_line_bytes": 1 << 24, "settle_ms": 0}
+    paths = {"paths": [f"{folder}/*.jsonl"], "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512}
     paths |= {"now": now, "state": f"{work}/files.db", "output": ""}
     store.ingest(paths)
     milliseconds = best(5, lambda: store.ingest(paths))
@@ -181,7 +181,7 @@ def export(work: Path) -> None:
     state = work / "export.db"
     empty = _core.Round(state, "benchmark", 0)
     empty.ingest(
-        {"paths": [], "max_line_bytes": 1 << 24, "settle_ms": 0, "now": 0, "state": str(state), "output": ""}
+        {"paths": [], "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512, "now": 0, "state": str(state), "output": ""}
     )
     empty.close()
     subprocess.run([sys.executable, __file__, "fill", str(state)], check=True)

@@ -51,6 +51,7 @@ def more(data: Path, work: Path) -> None:
         "paths": [f"{data}/*.jsonl"],
         "max_line_bytes": 1 << 24,
         "settle_ms": 0,
+        "max_memory_mb": int(os.environ.get("MAX_MEMORY_MB", "512")),
         "now": now,
         "state": f"{work}/state.db",
         "output": "",

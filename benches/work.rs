@@ -37,6 +37,7 @@ fn take_in(text: &str) {
     let input = Input {
         paths: vec![format!("{}/*.jsonl", folder.path().display())],
         max_line_bytes: 1 << 24,
+        max_memory: 1 << 29,
         settle: 0,
         now: 0,
         state: state.clone(),

@@ -78,6 +78,7 @@ class Project:
             "paths": paths,
             "max_line_bytes": 1 << 20,
             "settle_ms": 5000,
+            "max_memory_mb": 512,
             "now": NOW,
             "state": "",
             "output": "",

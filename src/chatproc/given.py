@@ -53,6 +53,7 @@ def reading(config: Config) -> Json:
     return {
         "max_line_bytes": config.input.max_line_bytes,
         "settle_ms": round(config.input.settle_seconds * 1000),
+        "max_memory_mb": config.input.max_memory_mb,
         "state": str(config.storage.state),
         "output": str(config.storage.output),
     }

@@ -50,6 +50,7 @@ class Life:
         return {
             "max_line_bytes": 1 << 20,
             "settle_ms": 0,
+            "max_memory_mb": 512,
             "state": str(self.state),
             "output": str(self.output),
             "paths": [str(self.root / "in" / "*")],

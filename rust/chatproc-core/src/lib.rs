@@ -1,7 +1,7 @@
 //! chatproc's core: one datum walks one straight line.
 //!
 //! 1. [`inbox`]: batch files → lines, read and checked by [`event`].
-//! 2. [`revision`]: what one more delivery changes about a message.
+//! 2. [`delivery`] and [`revision`]: a line, read and hashed; what one more delivery changes about a message.
 //! 3. [`segment`]: messages → what is proven contiguous.
 //! 4. [`budget`] and [`plan`]: exact costs; segments → groups → batches; [`fingerprint`]: what is known
 //!    again.
@@ -12,7 +12,7 @@
 //!
 //! [`round`] holds the store for this line; [`connections`] deliver into it beside.
 //!
-//! Pure modules (`json event revision met segment budget plan fingerprint document zone task evidence claim
+//! Pure modules (`json event delivery revision met segment budget plan fingerprint document zone task evidence claim
 //! likeness timex`) know no file and no clock: time is an argument everywhere. The others do the effects
 //! and no thinking.
 
@@ -20,6 +20,7 @@ pub mod agenda;
 pub mod budget;
 pub mod claim;
 pub mod connections;
+pub mod delivery;
 pub mod document;
 pub mod error;
 pub mod event;

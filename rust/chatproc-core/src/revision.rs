@@ -7,11 +7,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::budget;
+use crate::delivery::{Delivery, Reader, Reading, Unread, rules_of};
 use crate::error::Result;
-use crate::event::{Event, FileFacts, Kind, Reason, Refusal, State, read_event};
+use crate::event::{FileFacts, Kind, Reason, Refusal, State, read_event};
 use crate::fingerprint;
 use crate::json;
 use crate::met::Met;
@@ -119,15 +118,6 @@ pub enum Verdict {
 
 /// The identity of a delivery in the store: the first half of SHA-256 of its event id.
 pub type EventKey = [u8; 16];
-
-/// The identity under which a delivery is remembered for ever.
-#[must_use]
-pub fn event_key(event_id: &str) -> EventKey {
-    let digest = Sha256::digest(event_id.as_bytes());
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest[..16]);
-    key
-}
 
 /// What is known before a slice is read: a store, or nothing.
 pub trait Known {
@@ -284,9 +274,7 @@ pub struct Intake {
     events: HashMap<EventKey, [u8; 32]>,
     refused_events: HashMap<EventKey, [u8; 32]>,
     identities: HashSet<[u8; 32]>,
-    places: HashSet<Arc<Place>>,
-    /// Room for the place that is looked up.
-    place: Place,
+    reader: Reader,
 }
 
 /// What an intake holds, on its way to the store.
@@ -301,10 +289,6 @@ pub struct Slice {
     pub names: HashMap<Arc<Place>, Naming>,
 }
 
-fn beyond(length: u64, limit: u64) -> String {
-    format!("the line has {length} bytes, input.max_line_bytes allows {limit}")
-}
-
 impl Intake {
     /// Hands over all that was taken in; only the counts stay.
     pub fn take(&mut self) -> Slice {
@@ -317,42 +301,33 @@ impl Intake {
         }
     }
 
-    /// Forgets what was taken in since the counts were `before`.
-    pub fn rewind(&mut self, before: Counts) {
-        *self = Self { counts: before, ..Self::default() };
-    }
-
     /// Takes in one line, without its newline. The line is not blank.
     pub fn line(&mut self, known: &dyn Known, raw: &[u8], spot: Spot) -> Result<Verdict> {
-        match read_event(raw) {
-            Ok(event) => self.event(known, &event, raw, spot),
-            Err(refusal) => self.refuse(known, refusal, None, Some(raw), spot, raw.len() as u64),
-        }
+        let reading = self.reader.read(raw);
+        self.receive(known, reading, spot)
     }
 
     /// Takes in one line as [`Self::line`] does, if it has no more than `limit` bytes.
     pub fn line_within(&mut self, known: &dyn Known, raw: &[u8], spot: Spot, limit: u64) -> Result<Verdict> {
-        let length = raw.len() as u64;
-        if length <= limit {
-            return self.line(known, raw, spot);
+        let reading = self.reader.read_within(raw, limit);
+        self.receive(known, reading, spot)
+    }
+
+    /// Takes in a line that was read.
+    pub fn receive(&mut self, known: &dyn Known, reading: Reading, spot: Spot) -> Result<Verdict> {
+        match reading.0 {
+            Ok(delivery) => self.delivery(known, delivery, spot),
+            Err(unread) => self.refuse(known, unread, None, spot),
         }
-        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), raw);
-        self.refuse(known, refusal, None, Some(raw), spot, length)
     }
 
-    /// Notes a line that was longer than `limit` bytes and was skipped unread.
-    pub fn too_long(&mut self, known: &dyn Known, spot: Spot, length: u64, limit: u64) -> Result<Verdict> {
-        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), &length.to_le_bytes());
-        self.refuse(known, refusal, None, None, spot, length)
-    }
-
-    fn event(&mut self, known: &dyn Known, event: &Event<'_>, raw: &[u8], spot: Spot) -> Result<Verdict> {
-        let key = event_key(&event.event_id);
+    fn delivery(&mut self, known: &dyn Known, delivery: Delivery, spot: Spot) -> Result<Verdict> {
+        let Delivery { key, hash, ref message, .. } = delivery;
         let accepted = match self.events.get(&key) {
             Some(hash) => Some(*hash),
             None => known.event(&key)?,
         };
-        if accepted == Some(event.event_hash) {
+        if accepted == Some(hash) {
             self.counts.lines += 1;
             self.counts.repeats += 1;
             return Ok(Verdict::Repeat);
@@ -361,32 +336,31 @@ impl Intake {
             Some(owner) => Some(*owner),
             None => known.refused_event(&key)?,
         };
-        if accepted.is_some() || refused.is_some_and(|owner| owner != Refusal::identity_of(&event.event_hash))
-        {
-            let explanation =
-                format!("event_id {} was delivered before with other content", json::quote(&event.event_id));
-            let refusal = Refusal::of_event(Reason::EventConflict, explanation, &event.event_hash);
-            return self.refuse(known, refusal, None, Some(raw), spot, raw.len() as u64);
+        if accepted.is_some() || refused.is_some_and(|owner| owner != Refusal::identity_of(&hash)) {
+            let id = json::quote(&message.told.event_id);
+            let explanation = format!("event_id {id} was delivered before with other content");
+            return self.refuse(known, delivery.unread(Reason::EventConflict, explanation), None, spot);
         }
-        let met = self.meet(known, &event.message_key)?;
+        let met = self.meet(known, &message.key)?;
         if let Some(met) = met
-            && !admits(&mut self.messages.list[met], known, event)?
+            && !admits(&mut self.messages.list[met], known, message)?
         {
-            let explanation = format!(
-                "revision {} of message {} was delivered before with other content",
-                event.revision,
-                json::quote(&event.message_key)
+            let (revision, id) = (message.revision, json::quote(&message.key));
+            let explanation =
+                format!("revision {revision} of message {id} was delivered before with other content");
+            return self.refuse(
+                known,
+                delivery.unread(Reason::RevisionConflict, explanation),
+                Some(key),
+                spot,
             );
-            let refusal = Refusal::of_event(Reason::RevisionConflict, explanation, &event.event_hash);
-            return self.refuse(known, refusal, Some(key), Some(raw), spot, raw.len() as u64);
         }
-        let delivery = Delivery { event, raw, place: self.place(event), told: Told::by(event) };
-        let message = self.accept(&delivery, met);
-        let Delivery { place, told, .. } = delivery;
-        self.name(event, place, told);
-        self.events.insert(key, event.event_hash);
-        let revision = event.revision;
-        self.accepted.push(Accepted { key, hash: event.event_hash, message, revision, line: spot.line });
+        let Delivery { message, name, kind, .. } = delivery;
+        self.name(&message, name, kind);
+        let revision = message.revision;
+        let message = self.accept(message, met);
+        self.events.insert(key, hash);
+        self.accepted.push(Accepted { key, hash, message, revision, line: spot.line });
         self.counts.lines += 1;
         self.counts.accepted += 1;
         Ok(Verdict::Accepted)
@@ -395,12 +369,11 @@ impl Intake {
     fn refuse(
         &mut self,
         known: &dyn Known,
-        refusal: Refusal,
+        unread: Unread,
         event: Option<EventKey>,
-        raw: Option<&[u8]>,
         spot: Spot,
-        length: u64,
     ) -> Result<Verdict> {
+        let Unread { refusal, length, raw } = unread;
         self.counts.lines += 1;
         let identity = identity_of(&refusal, &spot);
         if self.identities.contains(&identity) || known.refused(&identity)? {
@@ -420,7 +393,7 @@ impl Intake {
             identity,
             of_event: refusal.of_event,
             event,
-            raw: raw.map(<[u8]>::to_vec),
+            raw,
         });
         Ok(Verdict::Refused)
     }
@@ -435,103 +408,55 @@ impl Intake {
         Ok(message.map(|message| self.messages.add(Touched::unchanged(message))))
     }
 
-    /// Gives the delivery to its message, and returns the message's place among those met.
-    fn accept(&mut self, delivery: &Delivery<'_>, met: Option<usize>) -> usize {
+    /// Gives what a delivery tells to its message, and returns the message's place among those met.
+    fn accept(&mut self, told: Message, met: Option<usize>) -> usize {
         match met {
-            None => {
-                let message = Message::told_by(delivery);
-                self.messages.add(Touched { resegment: true, changed: true, ..Touched::unchanged(message) })
-            }
+            None => self.messages.add(Touched { resegment: true, changed: true, ..Touched::unchanged(told) }),
             Some(met) => {
-                self.messages.list[met].receive(delivery);
+                self.messages.list[met].receive(told);
                 met
             }
         }
     }
 
-    /// The event's conversation, one allocation for all its events.
-    fn place(&mut self, event: &Event<'_>) -> Arc<Place> {
-        self.place.set(event);
-        if let Some(place) = self.places.get(&self.place) {
-            return place.clone();
-        }
-        let place = Arc::new(self.place.clone());
-        self.places.insert(place.clone());
-        place
-    }
-
-    fn name(&mut self, event: &Event<'_>, place: Arc<Place>, told: Told) {
-        let newer = self.names.get(&place).is_none_or(|naming| naming.told < told);
-        if newer {
-            let name = event.conversation_name.as_ref().map(|name| name.as_ref().to_owned());
-            self.names.insert(place, Naming { name, kind: event.conversation_type.as_str(), told });
+    /// Notes what the newest delivery calls a conversation.
+    fn name(&mut self, message: &Message, name: Option<Arc<str>>, kind: &'static str) {
+        match self.names.get_mut(&message.place) {
+            None => {
+                let naming =
+                    Naming { name: name.as_deref().map(str::to_owned), kind, told: message.told.clone() };
+                self.names.insert(message.place.clone(), naming);
+            }
+            Some(naming) if naming.told < message.told => {
+                naming.told.clone_from(&message.told);
+                naming.kind = kind;
+                if naming.name.as_deref() != name.as_deref() {
+                    naming.name = name.as_deref().map(str::to_owned);
+                }
+            }
+            Some(_) => {}
         }
     }
 }
 
-/// Whether the event's content agrees with what is known of its revision.
-fn admits(touched: &mut Touched, known: &dyn Known, event: &Event<'_>) -> Result<bool> {
-    if event.revision > touched.message.revision {
+/// Whether what a delivery tells agrees with what is known of its revision.
+fn admits(touched: &mut Touched, known: &dyn Known, told: &Message) -> Result<bool> {
+    if told.revision > touched.message.revision {
         return Ok(true);
     }
-    if event.revision == touched.message.revision {
-        return Ok(agree(&touched.message.content, &touched.message.facts, event));
+    if told.revision == touched.message.revision {
+        return Ok(agree(&touched.message.content, &touched.message.facts, told));
     }
-    if !touched.lower.contains_key(&event.revision)
+    if !touched.lower.contains_key(&told.revision)
         && let Some(number) = touched.message.number
-        && let Some(remembered) = known.lower(number, event.revision)?
+        && let Some(remembered) = known.lower(number, told.revision)?
     {
-        touched.lower.insert(event.revision, remembered);
+        touched.lower.insert(told.revision, remembered);
     }
-    Ok(touched.lower.get(&event.revision).is_none_or(|lower| agree(&lower.content, &lower.facts, event)))
-}
-
-/// An event that is accepted, with what its message shares of it.
-struct Delivery<'a> {
-    event: &'a Event<'a>,
-    raw: &'a [u8],
-    place: Arc<Place>,
-    told: Told,
-}
-
-impl Place {
-    fn set(&mut self, event: &Event<'_>) {
-        event.platform.as_ref().clone_into(&mut self.platform);
-        event.account_id.as_ref().clone_into(&mut self.account_id);
-        event.conversation_id.as_ref().clone_into(&mut self.conversation_id);
-    }
-}
-
-impl Told {
-    fn by(event: &Event<'_>) -> Self {
-        Self { collected_at: event.collected_at, event_id: event.event_id.as_ref().into() }
-    }
+    Ok(touched.lower.get(&told.revision).is_none_or(|lower| agree(&lower.content, &lower.facts, told)))
 }
 
 impl Message {
-    fn told_by(delivery: &Delivery<'_>) -> Self {
-        let event = delivery.event;
-        let facts = facts_of(event);
-        Self {
-            number: None,
-            key: event.message_key.as_ref().into(),
-            place: delivery.place.clone(),
-            revision: event.revision,
-            kind: event.kind,
-            state: event.state,
-            sent_at: event.sent_at,
-            content: event.content_hash,
-            told: delivery.told.clone(),
-            link: link_of(delivery),
-            rules: BTreeSet::new(),
-            cost: budget::message_cost(event, &facts),
-            digest: digest_of(event),
-            plain: true,
-            facts,
-            raw: delivery.raw.to_vec(),
-        }
-    }
-
     /// Attachments that are sent: none of a recalled message.
     #[must_use]
     pub fn files(&self) -> usize {
@@ -550,31 +475,29 @@ impl Touched {
         Self { message, left: None, changed: false, resegment: false, lower: BTreeMap::new() }
     }
 
-    /// Takes in a delivery that agrees with what is known.
-    fn receive(&mut self, delivery: &Delivery<'_>) {
-        let event = delivery.event;
+    /// Takes in what a delivery tells that agrees with what is known.
+    fn receive(&mut self, mut told: Message) {
         let before = self.message.planned();
         let place = self.message.place.clone();
         let highest = self.message.revision;
-        match event.revision.cmp(&highest) {
+        let link = told.link.take();
+        match told.revision.cmp(&highest) {
             Ordering::Less => {
-                let facts = facts_of(event);
                 let lower = self
                     .lower
-                    .entry(event.revision)
-                    .or_insert_with(|| Remembered { content: event.content_hash, facts: Vec::new() });
-                unite(&mut lower.facts, &facts);
+                    .entry(told.revision)
+                    .or_insert_with(|| Remembered { content: told.content, facts: Vec::new() });
+                unite(&mut lower.facts, &told.facts);
             }
             Ordering::Greater => {
-                let mut newer = Message::told_by(delivery);
-                newer.number = self.message.number;
-                newer.link = self.message.link.take();
-                let older = std::mem::replace(&mut self.message, newer);
+                told.number = self.message.number;
+                told.link = self.message.link.take();
+                let older = std::mem::replace(&mut self.message, told);
                 self.lower.insert(highest, Remembered { content: older.content, facts: older.facts });
             }
-            Ordering::Equal => self.collected_again(delivery),
+            Ordering::Equal => self.collected_again(told),
         }
-        if let Some(link) = link_of(delivery)
+        if let Some(link) = link
             && self
                 .message
                 .link
@@ -590,30 +513,23 @@ impl Touched {
         }
     }
 
-    fn collected_again(&mut self, delivery: &Delivery<'_>) {
+    fn collected_again(&mut self, told: Message) {
         let held = &mut self.message;
-        if held.plain
-            && let Ok(before) = read_event(&held.raw)
-        {
-            held.rules.extend(before.rules.iter().map(|rule| rule.as_ref().to_owned()));
+        if held.plain {
+            held.rules.extend(rules_of(&held.raw));
         }
-        held.rules.extend(delivery.event.rules.iter().map(|rule| rule.as_ref().to_owned()));
-        let mut facts = std::mem::take(&mut held.facts);
-        unite(&mut facts, &facts_of(delivery.event));
-        if held.told < delivery.told {
-            let newer = Message::told_by(delivery);
-            held.place = newer.place;
-            held.told = newer.told;
-            held.digest = newer.digest;
-            held.raw = newer.raw;
+        held.rules.extend(rules_of(&told.raw));
+        unite(&mut held.facts, &told.facts);
+        if held.told < told.told {
+            held.place = told.place;
+            held.told = told.told;
+            held.digest = told.digest;
+            held.raw = told.raw;
         }
         // A size or a name that became known changes what is sent, so the winner is measured again.
-        let raw = std::mem::take(&mut held.raw);
-        if let Ok(winner) = read_event(&raw) {
-            held.cost = budget::message_cost(&winner, &facts);
+        if let Ok(winner) = read_event(&held.raw) {
+            held.cost = budget::message_cost(&winner, &held.facts);
         }
-        held.raw = raw;
-        held.facts = facts;
         held.plain = false;
     }
 }
@@ -628,43 +544,13 @@ fn identity_of(refusal: &Refusal, spot: &Spot) -> [u8; 32] {
     fingerprint::sha256(&[&refusal.identity, line, spot.file.as_bytes()])
 }
 
-fn link_of(delivery: &Delivery<'_>) -> Option<Link> {
-    let event = delivery.event;
-    event.sequence.as_ref().map(|sequence| Link {
-        index: sequence.index,
-        predecessor: sequence.predecessor.as_ref().map(|key| key.as_ref().to_owned()),
-        revision: event.revision,
-        told: delivery.told.clone(),
-    })
-}
-
-fn digest_of(event: &Event<'_>) -> [u8; 32] {
-    fingerprint::message_digest(
-        &event.message_key,
-        event.revision,
-        &event.content_hash,
-        event.sender_name.as_deref(),
-    )
-}
-
-fn facts_of(event: &Event<'_>) -> Vec<FileFacts> {
-    event
-        .attachments
-        .iter()
-        .map(|file| FileFacts {
-            size: file.size,
-            sha256: file.sha256.as_ref().map(|digest| digest.as_ref().to_owned()),
-        })
-        .collect()
-}
-
 /// Whether content agrees: equal but for what was not known before.
-fn agree(content: &[u8; 32], facts: &[FileFacts], event: &Event<'_>) -> bool {
+fn agree(content: &[u8; 32], facts: &[FileFacts], told: &Message) -> bool {
     fn differ<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
         matches!((one, other), (Some(one), Some(other)) if one != other)
     }
-    *content == event.content_hash
-        && facts.iter().zip(&facts_of(event)).all(|(one, other)| {
+    *content == told.content
+        && facts.iter().zip(&told.facts).all(|(one, other)| {
             !differ(one.size.as_ref(), other.size.as_ref())
                 && !differ(one.sha256.as_ref(), other.sha256.as_ref())
         })

@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn a_packed_file_is_read_again_from_where_its_slice_began() {
+fn what_pages_brought_while_a_packed_file_was_read_is_a_repeat_in_it() {
     let project = Project::new();
     let chat = chain(&["a", "b", "c", "d"]);
     let line = |at: usize| chat[at].line();
@@ -131,7 +131,7 @@ fn a_packed_file_is_read_again_from_where_its_slice_began() {
 }
 
 #[test]
-fn a_file_that_is_gone_when_it_must_be_read_again_is_read_when_it_is_back() {
+fn a_file_that_is_gone_once_it_was_read_is_stored_all_the_same() {
     let project = Project::new();
     project.write_lines("a.jsonl", &lines(&chain(&["a", "b"])));
     let (path, away) = (project.path("a.jsonl"), project.path("away"));
@@ -145,9 +145,9 @@ fn a_file_that_is_gone_when_it_must_be_read_again_is_read_when_it_is_back() {
         }
     };
     meanwhile("ingest.slice", gone, || ingest(&project, || {}));
-    assert_eq!(project.status()["messages"], 1);
+    assert_eq!(project.status()["messages"], 3);
     fs_err::rename(&away, &path).unwrap();
-    assert_eq!(project.ingest().counts.accepted, 2);
+    assert_eq!(project.ingest(), Ingested::default());
 }
 
 #[test]
@@ -218,10 +218,90 @@ fn a_store_that_was_built_is_as_one_that_was_written_slice_by_slice() {
     }
     drop(Store::open(&written.state(), NOW).unwrap());
     assert_eq!(written.ingest(), built.ingest());
-    let paths = ["files", "quarantine"];
-    assert_eq!(dump(&written.state(), &paths), dump(&built.state(), &paths));
-    let schema = "SELECT name, sql FROM sqlite_schema ORDER BY name";
-    assert_eq!(rows(&written.state(), schema), rows(&built.state(), schema));
+    assert_eq!(whole(&written), whole(&built));
+}
+
+/// Everything that a store holds, and how it is made.
+fn whole(project: &Project) -> (String, String) {
+    let schema = rows(&project.state(), "SELECT name, sql FROM sqlite_schema ORDER BY name");
+    (dump(&project.state(), &["files", "quarantine"]), schema)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_build_that_outgrows_its_memory_is_as_one_that_does_not(steps in dealt()) {
+        let (roomy, tight, slow) = (Project::new(), Project::tight(), Project::new());
+        drop(Store::open(&slow.state(), NOW).unwrap());
+        let projects = [&roomy, &tight, &slow];
+        for project in projects {
+            for (number, (one, other)) in steps.iter().enumerate() {
+                project.write_lines(&format!("{number}a.jsonl"), &lines(one));
+                project.write_lines(&format!("{number}b.jsonl"), &lines(other));
+            }
+        }
+        let counted = projects.map(|project| ingest(project, || {}));
+        prop_assert!(counted.iter().all(|counts| *counts == counted[0]), "{counted:?}");
+        prop_assert_eq!(whole(&roomy), whole(&slow));
+        prop_assert_eq!(whole(&tight), whole(&slow));
+    }
+}
+
+/// More than is read without a thread, in several slices.
+fn much() -> Vec<Vec<u8>> {
+    let keys: Vec<String> = (0..400).map(|number| format!("{number:03}")).collect();
+    let mut chat = chain(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    for told in &mut chat {
+        told.text = told.key.repeat(3_000);
+    }
+    let mut lines = lines(&chat);
+    lines.extend([lines[7].clone(), b"no json".to_vec(), vec![b'x'; 1 << 21]]);
+    lines.rotate_left(3);
+    lines
+}
+
+#[test]
+fn what_is_read_ahead_is_stored_as_what_is_read_in_turn() {
+    let lines = much();
+    let (ahead, turns) = (Project::tight(), Project::new());
+    ahead.write_lines("a.jsonl", &lines);
+    let mut told = Vec::new();
+    let mut watch = |done, total| {
+        told.push((done, total));
+        Ok(())
+    };
+    let taken = ahead.round().ingest(&ahead.input(), &mut watch).unwrap().counts;
+    for (number, part) in lines.chunks(50).enumerate() {
+        turns.write_lines(&format!("{number}.jsonl"), part);
+        turns.ingest();
+    }
+    assert_eq!((taken.lines, taken.accepted, taken.repeats, taken.quarantined), (403, 400, 1, 2));
+    let but = ["files", "quarantine", "events"];
+    assert!(dump(&ahead.state(), &but) == dump(&turns.state(), &but));
+    assert!(told.len() > 3 && told.is_sorted(), "{told:?}");
+    assert!(told.iter().all(|(_, total)| *total == told[told.len() - 1].0), "{told:?}");
+    let places = ahead.quarantine().into_iter().map(|refused| (refused.1, refused.4));
+    assert_eq!(places.collect::<Vec<_>>(), [(399, "not-json".to_owned()), (400, "too-long".to_owned())]);
+}
+
+#[test]
+fn who_stops_while_more_is_read_ahead_goes_on_where_it_stopped() {
+    let (stopped, straight) = (Project::tight(), Project::tight());
+    for project in [&stopped, &straight] {
+        project.write_lines("a.jsonl", &much());
+        drop(Store::open(&project.state(), NOW).unwrap());
+    }
+    let mut stops = 0;
+    while let Err(error) = stopped.round().ingest(&stopped.input(), &mut |done, total| {
+        if done < total { Err(Error::Interrupted) } else { Ok(()) }
+    }) {
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        stops += 1;
+    }
+    straight.ingest();
+    assert!(stops > 2, "{stops}");
+    assert!(whole(&stopped) == whole(&straight));
 }
 
 // ── a model at work ──────────────────────────────────────────────────────────────────────────────────

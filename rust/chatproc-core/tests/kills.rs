@@ -97,6 +97,7 @@ fn finish(folder: &Path) {
     let input = Input {
         paths: vec![folder.join("*.jsonl").to_string_lossy().into_owned()],
         max_line_bytes: 1 << 20,
+        max_memory: 1 << 29,
         settle: 0,
         now: NOW,
         state: folder.join("state.db"),

@@ -18,6 +18,7 @@ pub struct InputArguments {
     paths: Vec<String>,
     max_line_bytes: u64,
     settle_ms: i64,
+    max_memory_mb: u64,
     now: i64,
     state: PathBuf,
     output: PathBuf,
@@ -25,8 +26,9 @@ pub struct InputArguments {
 
 impl From<InputArguments> for Input {
     fn from(input: InputArguments) -> Self {
-        let InputArguments { paths, max_line_bytes, settle_ms, now, state, output } = input;
-        Self { paths, max_line_bytes, settle: settle_ms, now, state, output }
+        let InputArguments { paths, max_line_bytes, settle_ms, max_memory_mb, now, state, output } = input;
+        let max_memory = max_memory_mb.saturating_mul(1 << 20);
+        Self { paths, max_line_bytes, max_memory, settle: settle_ms, now, state, output }
     }
 }
 

@@ -23,9 +23,8 @@ const SUFFIX: &str = ".build";
 pub(super) struct Build {
     file: PathBuf,
     now: i64,
-    bulk: Bulk,
-    /// What makes the indexes that wait for the end.
-    indexes: Vec<String>,
+    /// None once it took too much memory.
+    bulk: Option<Bulk>,
     /// Something could not be written: without a journal nothing of the file is known any more.
     pub(super) broken: bool,
 }
@@ -54,9 +53,8 @@ impl Store {
             store.migrate(now, MIGRATIONS)?;
             store.cache(CACHE)?;
             path.clone_into(&mut store.path);
-            let indexes = take_indexes(&store.conn)?;
-            store.build =
-                Some(Build { file: file.clone(), now, bulk: Bulk::default(), indexes, broken: false });
+            let bulk = Some(Bulk::new(take_indexes(&store.conn)?));
+            store.build = Some(Build { file: file.clone(), now, bulk, broken: false });
             Ok(store)
         };
         begin().map_err(|error| error.at(path))
@@ -69,24 +67,29 @@ impl Store {
 
     /// What a store in the making holds so far, for who takes in what is new; none of one that is in its place.
     pub(super) fn lend(&mut self) -> Option<Bulk> {
-        self.build.as_mut().map(|build| std::mem::take(&mut build.bulk))
+        self.build.as_mut()?.bulk.take()
     }
 
     /// Takes it back.
     pub(super) fn give_back(&mut self, lent: Option<Bulk>) {
-        if let (Some(build), Some(bulk)) = (&mut self.build, lent) {
-            build.bulk = bulk;
+        if let Some(build) = &mut self.build {
+            build.bulk = lent;
         }
+    }
+
+    /// Goes on without what was held in memory, and holds pages in its place: half of what may be taken.
+    pub(super) fn outgrow(&mut self, bulk: Bulk, max_memory: u64) -> Result<()> {
+        self.write(|transaction| bulk.end(transaction))?;
+        self.cache(i64::try_from(max_memory / 2 / 1024).unwrap_or(i64::MAX).max(CACHE))
     }
 
     /// Writes what waits for the end of a build.
     fn finish(&mut self) -> Result<()> {
-        let Some(Build { broken: false, bulk, indexes, .. }) = &mut self.build else { return Ok(()) };
-        let (mut bulk, indexes) = (std::mem::take(bulk), std::mem::take(indexes));
+        let Some(Build { broken: false, bulk, .. }) = &mut self.build else { return Ok(()) };
+        let bulk = bulk.take();
         self.write(|transaction| {
-            bulk.write(transaction)?;
-            for index in &indexes {
-                transaction.execute_batch(index)?;
+            if let Some(bulk) = bulk {
+                bulk.end(transaction)?;
             }
             failpoint::hit("build.finished");
             Ok(())

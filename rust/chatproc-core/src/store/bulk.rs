@@ -1,18 +1,28 @@
-//! What a store in the making holds so far, in memory: deliveries on their way into it, and the row of each
-//! message. What is known of neither is not looked for in the store, and its indexes wait for their end.
+//! What a store in the making holds so far, in memory: deliveries on their way into it, the row of each message,
+//! and its conversations. What is known of none is not looked for in the store, and its indexes wait for their end.
+//!
+//! It grows with the input. Where it would take more memory than it may, it ends, and the store is asked.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
+use std::mem::size_of;
+use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
 use super::messages::revision_number;
 use crate::error::Result;
-use crate::revision::EventKey;
+use crate::revision::{EventKey, Naming, Place};
 
 /// Deliveries that are held before they are written: sorted, they enter their table much faster.
 const MOST_WAITING: usize = 1 << 18;
+/// Bytes that reading takes beside: two slices, what they become, and pages.
+const BESIDE: u64 = 32 << 20;
+/// Bytes of a conversation, as an estimate.
+const CONVERSATION: usize = 512;
+/// Entries that may come before it is asked again whether all is too much.
+const MORE: usize = 50_000;
 
 /// An accepted delivery on its way into the store.
 pub(super) struct Delivery {
@@ -30,6 +40,12 @@ pub(super) struct Delivery {
     pub(super) line: u64,
 }
 
+/// A conversation that has a row.
+struct Conversation {
+    number: i64,
+    naming: Naming,
+}
+
 /// What was taken into a store that nobody else can see.
 #[derive(Default)]
 pub struct Bulk {
@@ -38,9 +54,14 @@ pub struct Bulk {
     /// The place of each among those that wait.
     places: HashMap<EventKey, u32>,
     /// Hashes of the identities of those that were written.
-    written: HashSet<u64>,
+    written: HashSet<u64, Hashed>,
     /// Rows of messages by hashes of their keys. Of two that share one the first.
-    messages: HashMap<u64, i64>,
+    messages: HashMap<u64, i64, Hashed>,
+    conversations: HashMap<Arc<Place>, Conversation>,
+    /// Rows of those that have to be segmented.
+    dirty: HashSet<i64>,
+    /// What makes the indexes that wait for the end.
+    indexes: Vec<String>,
 }
 
 impl std::fmt::Debug for Bulk {
@@ -50,6 +71,11 @@ impl std::fmt::Debug for Bulk {
 }
 
 impl Bulk {
+    /// That of a store whose indexes were taken off.
+    pub(super) fn new(indexes: Vec<String>) -> Self {
+        Self { indexes, ..Self::default() }
+    }
+
     /// The event hash of a delivery that waits.
     pub(super) fn waiting(&self, key: &EventKey) -> Option<[u8; 32]> {
         self.places.get(key).and_then(|&place| self.waiting.get(place as usize)).map(|waiting| waiting.hash)
@@ -72,6 +98,30 @@ impl Bulk {
         }
     }
 
+    /// The row of a conversation.
+    pub(super) fn conversation(&self, place: &Place) -> Option<i64> {
+        self.conversations.get(place).map(|conversation| conversation.number)
+    }
+
+    /// Notes how a conversation calls itself; false for one that needs a row first.
+    pub(super) fn name(&mut self, place: &Place, naming: &Naming) -> bool {
+        let Some(conversation) = self.conversations.get_mut(place) else { return false };
+        if conversation.naming.told < naming.told {
+            conversation.naming.clone_from(naming);
+        }
+        true
+    }
+
+    /// Notes the row of a conversation.
+    pub(super) fn add(&mut self, place: &Arc<Place>, number: i64, naming: &Naming) {
+        self.conversations.insert(place.clone(), Conversation { number, naming: naming.clone() });
+    }
+
+    /// Notes conversations that have to be segmented.
+    pub(super) fn soil(&mut self, numbers: HashSet<i64>) {
+        self.dirty.extend(numbers);
+    }
+
     /// Takes deliveries in; they are written once they are many, or when the store is done.
     pub(super) fn take(
         &mut self,
@@ -87,21 +137,71 @@ impl Bulk {
     }
 
     /// Writes the deliveries that wait.
-    pub(super) fn write(&mut self, conn: &Connection) -> Result<()> {
-        let waiting = std::mem::take(&mut self.waiting);
-        self.written.extend(waiting.iter().map(|delivery| self.hasher.hash_one(delivery.key)));
-        self.places = HashMap::new();
-        write(conn, waiting)
+    fn write(&mut self, conn: &Connection) -> Result<()> {
+        self.written.extend(self.waiting.iter().map(|delivery| self.hasher.hash_one(delivery.key)));
+        self.places.clear();
+        write(conn, &mut self.waiting)
+    }
+
+    /// Whether it might soon take more than so many bytes, with all that reading takes beside.
+    pub(super) fn exceeds(&self, most: u64) -> bool {
+        let tables = table::<(u64, i64)>(self.messages.len(), self.messages.capacity())
+            + table::<u64>(self.written.len(), self.written.capacity())
+            + table::<(EventKey, u32)>(self.places.len(), self.places.capacity());
+        let rest = self.waiting.capacity() * size_of::<Delivery>() + self.conversations.len() * CONVERSATION;
+        (tables + rest) as u64 > most.saturating_sub(BESIDE)
+    }
+
+    /// Writes all that waits, so that the store can be asked from now on.
+    pub(super) fn end(mut self, conn: &Connection) -> Result<()> {
+        self.write(conn)?;
+        let sql = "UPDATE conversations SET name = ?2, type = ?3, named_at = ?4, named_by = ?5, dirty = ?6
+                   WHERE conversation = ?1";
+        let mut update = conn.prepare_cached(sql)?;
+        for Conversation { number, naming: Naming { name, kind, told } } in self.conversations.values() {
+            let dirty = self.dirty.contains(number);
+            update.execute(params![number, name, kind, told.collected_at, told.event_id, dirty])?;
+        }
+        let indexes = std::mem::take(&mut self.indexes);
+        drop(self);
+        for index in &indexes {
+            conn.execute_batch(index)?;
+        }
+        Ok(())
     }
 }
 
-/// Writes deliveries in the order of their identities.
-pub(super) fn write(conn: &Connection, mut deliveries: Vec<Delivery>) -> Result<()> {
+/// Bytes of a hash table that soon has more entries; while it grows the old one is still there.
+fn table<T>(entries: usize, capacity: usize) -> usize {
+    let now = capacity / 7 * 8 * (size_of::<T>() + 1);
+    if entries + MORE > capacity { 3 * now } else { now }
+}
+
+/// Writes deliveries in the order of their identities, and leaves none.
+pub(super) fn write(conn: &Connection, deliveries: &mut Vec<Delivery>) -> Result<()> {
     deliveries.sort_unstable_by_key(|delivery| delivery.key);
     let mut insert = conn.prepare_cached("INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
-    for Delivery { key, hash, message, revision, file, line } in &deliveries {
-        let line = i64::try_from(*line).unwrap_or(i64::MAX);
-        insert.execute(params![key, hash, message, revision_number(*revision), file, line])?;
+    for Delivery { key, hash, message, revision, file, line } in deliveries.drain(..) {
+        let line = i64::try_from(line).unwrap_or(i64::MAX);
+        insert.execute(params![key, hash, message, revision_number(revision), file, line])?;
     }
     Ok(())
+}
+
+type Hashed = BuildHasherDefault<Hash>;
+
+/// Takes what is a hash already as it is.
+#[derive(Default)]
+struct Hash(u64);
+
+impl Hasher for Hash {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }

@@ -11,19 +11,19 @@ use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::inbox::{self, Line, Lines, Progress, Stat, Unreadable};
-use crate::json;
+use crate::inbox::{self, Progress, Stat, Unreadable};
 use crate::revision::{Counts, Intake, Known, Spot, Verdict};
 use crate::store::Store;
-use crate::store::bulk::Bulk;
 use crate::store::messages::{Stored, write_slice};
 use crate::store::quarantine;
+use crate::store::slices::{End, Placed, Slice, read_ahead};
 
-/// Lines of one transaction.
-const SLICE_LINES: u64 = 50_000;
 /// Bytes of one transaction, roughly; of a store in the making, in which one costs next to nothing, fewer.
 const SLICE_BYTES: u64 = 16 << 20;
 const BULK_SLICE_BYTES: u64 = 4 << 20;
+/// Of the memory that reading may take, the part that one slice may have, and what it has at least.
+const SLICE_SHARE: u64 = 16;
+const LEAST_SLICE_BYTES: u64 = 1 << 20;
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Input {
     pub paths: Vec<String>,
     /// Bytes of the longest line that is held.
     pub max_line_bytes: u64,
+    /// Bytes that reading takes at most, but for lines that are longer than a few of them.
+    pub max_memory: u64,
     /// Milliseconds after which a last line without newline is taken as finished.
     pub settle: i64,
     /// Milliseconds since 1970.
@@ -91,14 +93,13 @@ pub(crate) type Beside<'b> = &'b mut dyn FnMut(&Transaction<'_>, &Counts) -> Res
 
 /// A file as the store remembers it.
 struct FileRow {
-    number: i64,
     stat: Stat,
     progress: Progress,
 }
 
 /// A batch file that has to be looked at.
-struct Batch {
-    path: PathBuf,
+pub(super) struct Batch {
+    pub(super) path: PathBuf,
     name: Arc<str>,
     stat: Stat,
     row: Option<FileRow>,
@@ -110,6 +111,8 @@ pub fn ingest(store: &mut Store, input: &Input, watch: Watch<'_>) -> Result<Inge
 }
 
 /// Reads all that is new into the store; `beside` writes what belongs to each slice in its transaction.
+///
+/// A slice is taken in over what others stored until its own transaction began, which holds the store for that.
 pub(crate) fn ingest_beside(
     store: &mut Store,
     input: &Input,
@@ -119,8 +122,23 @@ pub(crate) fn ingest_beside(
     let (batches, unreadable) = changed(Some(store.conn()), input)?;
     let mut intake = Intake::default();
     let mut bulk = store.lend();
-    let report = read_all(&batches, input, watch, |batch, watch| {
-        read_into_store(store, batch, input, &mut intake, bulk.as_mut(), beside, watch)
+    let most = if bulk.is_some() { BULK_SLICE_BYTES } else { SLICE_BYTES };
+    let report = take_all(&batches, input, most, watch, |batch, slice| {
+        crate::failpoint::hit("ingest.slice");
+        store.write(|transaction| {
+            let before = intake.counts;
+            take_in(&mut intake, &Stored::over(transaction)?.with(bulk.as_ref()), batch, slice)?;
+            let file = write_file(transaction, batch, slice)?;
+            write_slice(transaction, &mut intake, Some(file), bulk.as_mut())?;
+            beside(transaction, &intake.counts.since(&before))?;
+            crate::failpoint::hit("ingest.commit");
+            Ok(())
+        })?;
+        crate::failpoint::hit("ingest.committed");
+        match bulk.take_if(|bulk| bulk.exceeds(input.max_memory)) {
+            Some(bulk) => store.outgrow(bulk, input.max_memory),
+            None => Ok(()),
+        }
     });
     store.give_back(bulk);
     let mut report = report?;
@@ -133,38 +151,67 @@ pub(crate) fn ingest_beside(
 pub fn look(conn: Option<&Connection>, input: &Input, watch: Watch<'_>) -> Result<(Ingested, Intake)> {
     let (batches, unreadable) = changed(conn, input)?;
     let mut intake = Intake::default();
-    let mut report = read_all(&batches, input, watch, |batch, watch| {
-        read_into_memory(conn, batch, input, &mut intake, watch)
+    let stored = conn.map(Stored::over).transpose()?;
+    let known: &dyn Known = match &stored {
+        Some(stored) => stored,
+        None => &crate::revision::Nothing,
+    };
+    let mut report = take_all(&batches, input, SLICE_BYTES, watch, |batch, slice| {
+        take_in(&mut intake, known, batch, slice)
     })?;
     report.counts = intake.counts;
     report.unreadable.extend(unreadable);
     Ok((report, intake))
 }
 
-/// Reads one file after the other.
-fn read_all(
+/// Reads one file after the other, and gives each slice to who takes it in.
+fn take_all(
     batches: &[Batch],
     input: &Input,
+    most: u64,
     watch: Watch<'_>,
-    mut read: impl FnMut(&Batch, &mut dyn FnMut(u64) -> Result<()>) -> Result<bool>,
+    mut take: impl FnMut(&Batch, &mut Slice) -> Result<()>,
 ) -> Result<Ingested> {
+    let most = most.min((input.max_memory / SLICE_SHARE).max(LEAST_SLICE_BYTES));
     let total = batches.iter().map(Batch::remaining).sum();
     let mut report = Ingested::default();
     let mut done = 0;
-    for batch in batches {
-        let read = read(batch, &mut |bytes| watch(done + bytes, total));
-        done += batch.remaining();
-        note(&mut report, batch, input, read)?;
+    read_ahead(batches, input, most, |slices| {
+        for (at, slice) in slices {
+            let batch = &batches[at];
+            let end = match slice {
+                Ok(mut slice) => {
+                    take(batch, &mut slice)?;
+                    if slice.end.is_ok() {
+                        watch(done + slice.read, total)?;
+                    }
+                    slice.end
+                }
+                Err(error) => Err(error),
+            };
+            if !matches!(end, Ok(End::Full)) {
+                note(&mut report, batch, input, end)?;
+                done += batch.remaining();
+            }
+        }
+        Ok(report)
+    })
+}
+
+/// Takes a slice's lines in over what is known.
+fn take_in(intake: &mut Intake, known: &dyn Known, batch: &Batch, slice: &mut Slice) -> Result<()> {
+    for Placed { number, offset, reading } in slice.lines.drain(..) {
+        intake.receive(known, reading, Spot::in_file(batch.name.clone(), number, offset))?;
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Counts a file; what the system refused about it stops nothing but itself.
-fn note(report: &mut Ingested, batch: &Batch, input: &Input, read: Result<bool>) -> Result<()> {
-    match read {
-        Ok(waiting) => {
+fn note(report: &mut Ingested, batch: &Batch, input: &Input, end: Result<End>) -> Result<()> {
+    match end {
+        Ok(end) => {
             report.files += 1;
-            report.waiting += u64::from(waiting);
+            report.waiting += u64::from(end == End::Open { waiting: true });
         }
         // It vanished since it was found.
         Err(Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -183,11 +230,18 @@ fn note(report: &mut Ingested, batch: &Batch, input: &Input, read: Result<bool>)
 }
 
 impl Batch {
-    fn remaining(&self) -> u64 {
-        self.stat.size.saturating_sub(self.row.as_ref().map_or(0, |row| row.progress.consumed))
+    /// How far it was read before.
+    pub(super) fn before(&self) -> Option<&Progress> {
+        self.row.as_ref().map(|row| &row.progress)
     }
 
-    fn settled(&self, input: &Input) -> bool {
+    /// Bytes that are new, by what was found.
+    pub(super) fn remaining(&self) -> u64 {
+        self.stat.size.saturating_sub(self.before().map_or(0, |before| before.consumed))
+    }
+
+    /// Whether nobody has written it for a while.
+    pub(super) fn settled(&self, input: &Input) -> bool {
         input.now.saturating_sub(self.stat.mtime_ns / 1_000_000) >= input.settle
     }
 }
@@ -209,139 +263,6 @@ fn changed(conn: Option<&Connection>, input: &Input) -> Result<(Vec<Batch>, Vec<
         }
     }
     Ok((batches, found.unreadable))
-}
-
-/// Reads a file slice by slice; true when its last line waits for its end.
-///
-/// A slice is read over a snapshot, so that others can write meanwhile. If they delivered something, what
-/// was read rests on what is no longer so: it is read again, now with the store to itself.
-fn read_into_store(
-    store: &mut Store,
-    batch: &Batch,
-    input: &Input,
-    intake: &mut Intake,
-    mut bulk: Option<&mut Bulk>,
-    beside: Beside<'_>,
-    watch: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<bool> {
-    let before = batch.row.as_ref().map(|row| &row.progress);
-    let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
-    let most = if bulk.is_some() { BULK_SLICE_BYTES } else { SLICE_BYTES };
-    let mut file = batch.row.as_ref().map(|row| row.number);
-    let start = lines.offset;
-    loop {
-        let (begin, before) = (lines.progress(false), intake.counts);
-        let snapshot = store.conn().unchecked_transaction()?;
-        let seen = super::deliveries(&snapshot)?;
-        let known = Stored::over(&snapshot)?.with(bulk.as_deref());
-        let mut slice = read_slice(&known, &mut lines, most, batch, input, intake);
-        snapshot.finish()?;
-        crate::failpoint::hit("ingest.slice");
-        file = Some(store.write(|transaction| {
-            if super::deliveries(transaction)? != seen {
-                intake.rewind(before);
-                lines = Lines::again(&batch.path, &begin, input.max_line_bytes)?;
-                slice = read_slice(&Stored::over(transaction)?, &mut lines, most, batch, input, intake);
-            }
-            let (stat, progress) = standing(batch, &lines, &slice);
-            let number = write_file(transaction, file, &batch.name, stat, &progress)?;
-            write_slice(transaction, intake, Some(number), bulk.as_deref_mut())?;
-            beside(transaction, &intake.counts.since(&before))?;
-            crate::failpoint::hit("ingest.commit");
-            Ok(number)
-        })?);
-        crate::failpoint::hit("ingest.committed");
-        let end = slice?;
-        watch(lines.offset.saturating_sub(start))?;
-        if let End::Open { waiting } = end {
-            return Ok(waiting);
-        }
-    }
-}
-
-/// How a file is remembered after a slice. What was read before a fault counts, but not how far: like a file
-/// that goes on, it is looked at again.
-fn standing(batch: &Batch, lines: &Lines, slice: &Result<End>) -> (Stat, Progress) {
-    let (stat, waiting) = match slice {
-        Ok(End::Open { waiting }) => (batch.stat, *waiting),
-        Ok(End::Full) | Err(_) => (Stat { size: 0, mtime_ns: -1 }, false),
-    };
-    (stat, lines.progress(waiting))
-}
-
-fn read_into_memory(
-    conn: Option<&Connection>,
-    batch: &Batch,
-    input: &Input,
-    intake: &mut Intake,
-    watch: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<bool> {
-    let before = batch.row.as_ref().map(|row| &row.progress);
-    let mut lines = Lines::open(&batch.path, before, input.max_line_bytes)?;
-    let stored = conn.map(Stored::over).transpose()?;
-    let known: &dyn Known = match &stored {
-        Some(stored) => stored,
-        None => &crate::revision::Nothing,
-    };
-    let start = lines.offset;
-    loop {
-        let end = read_slice(known, &mut lines, SLICE_BYTES, batch, input, intake)?;
-        watch(lines.offset.saturating_sub(start))?;
-        if let End::Open { waiting } = end {
-            return Ok(waiting);
-        }
-    }
-}
-
-/// Why reading stopped.
-enum End {
-    /// The slice is full.
-    Full,
-    /// The file has no further whole line; a last one may wait for its end.
-    Open { waiting: bool },
-}
-
-fn read_slice(
-    known: &dyn Known,
-    lines: &mut Lines,
-    most: u64,
-    batch: &Batch,
-    input: &Input,
-    intake: &mut Intake,
-) -> Result<End> {
-    let (first_line, first_byte) = (lines.number, lines.offset);
-    loop {
-        let (offset, number) = (lines.offset, lines.number + 1);
-        let spot = || Spot::in_file(batch.name.clone(), number, offset);
-        match lines.next_line()? {
-            None => return Ok(End::Open { waiting: false }),
-            Some(Line::Whole(line)) => {
-                if !line.trim_ascii().is_empty() {
-                    intake.line(known, line, spot())?;
-                }
-            }
-            Some(Line::TooLong(length)) => {
-                intake.too_long(known, spot(), length, input.max_line_bytes)?;
-            }
-            // Too long to hold: it may still grow, and is listed once it ended.
-            Some(Line::Open(None)) => return Ok(End::Open { waiting: true }),
-            Some(Line::Open(Some(line))) => {
-                if line.trim_ascii().is_empty() {
-                    return Ok(End::Open { waiting: false });
-                }
-                // It is read once the collector let go of it, and it is a record; its end may still
-                // come, so the file goes on from this line's start.
-                let finished = batch.settled(input) && json::read(line).is_ok();
-                if finished {
-                    intake.line(known, line, spot())?;
-                }
-                return Ok(End::Open { waiting: !finished });
-            }
-        }
-        if lines.number - first_line >= SLICE_LINES || lines.offset - first_byte >= most {
-            return Ok(End::Full);
-        }
-    }
 }
 
 /// What a retry did.
@@ -383,7 +304,6 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
         // Set aside first, so that the line does not meet itself as one that was refused.
         transaction
             .execute("UPDATE quarantine SET identity = zeroblob(32), event = NULL WHERE id = ?1", [id])?;
-        super::delivered(transaction)?;
         let mut intake = Intake::default();
         let spot = Spot::in_file(line.file, line.line, line.offset);
         let verdict = intake.line_within(&Stored::over(transaction)?, &raw, spot, max_line_bytes)?;
@@ -410,38 +330,38 @@ pub fn retry(store: &mut Store, id: i64, max_line_bytes: u64) -> Result<Retried>
 }
 
 fn file_rows(conn: &Connection) -> Result<HashMap<String, FileRow>> {
-    let sql = "SELECT path, file, size, mtime_ns, consumed, lines, digest, waiting FROM files";
+    let sql = "SELECT path, size, mtime_ns, consumed, lines, digest, waiting FROM files";
     let mut query = conn.prepare_cached(sql)?;
     let rows = query.query_map([], |row| {
         let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-        let stat = Stat { size: unsigned(2)?, mtime_ns: row.get(3)? };
+        let stat = Stat { size: unsigned(1)?, mtime_ns: row.get(2)? };
         let progress = Progress {
-            consumed: unsigned(4)?,
-            lines: unsigned(5)?,
-            digest: row.get(6)?,
-            waiting: row.get(7)?,
+            consumed: unsigned(3)?,
+            lines: unsigned(4)?,
+            digest: row.get(5)?,
+            waiting: row.get(6)?,
         };
-        Ok((row.get(0)?, FileRow { number: row.get(1)?, stat, progress }))
+        Ok((row.get(0)?, FileRow { stat, progress }))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-fn write_file(
-    transaction: &Transaction<'_>,
-    number: Option<i64>,
-    path: &str,
-    stat: Stat,
-    progress: &Progress,
-) -> Result<i64> {
+/// Remembers how far a file was read; its row. One that goes on, or that could not be read to its end, is
+/// looked at again.
+fn write_file(transaction: &Transaction<'_>, batch: &Batch, slice: &Slice) -> Result<i64> {
+    let stat = match slice.end {
+        Ok(End::Open { .. }) => batch.stat,
+        Ok(End::Full) | Err(_) => Stat { size: 0, mtime_ns: -1 },
+    };
+    let progress = &slice.progress;
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO files VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    let sql = "INSERT INTO files VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
                ON CONFLICT(path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns,
                  consumed = excluded.consumed, lines = excluded.lines, digest = excluded.digest,
                  waiting = excluded.waiting
                RETURNING file";
     let row = params![
-        number,
-        path,
+        batch.name,
         signed(stat.size),
         stat.mtime_ns,
         signed(progress.consumed),

@@ -250,12 +250,13 @@ pub fn write_slice(
 ) -> Result<()> {
     let Slice { messages, accepted, refused, names } = intake.take();
     let mut conversations = Conversations { transaction, numbers: HashMap::new() };
-    conversations.name(&names)?;
+    conversations.name(&names, bulk.as_deref_mut())?;
     // New rows lie together by conversation and time, as planning and people read them.
     let mut order = Vec::with_capacity(messages.list.len());
     for (at, touched) in messages.list.iter().enumerate().filter(|(_, touched)| touched.changed) {
         let message = &touched.message;
-        order.push((conversations.number(&message.place)?, message.sent_at, &*message.key, at));
+        let conversation = conversations.number(&message.place, bulk.as_deref())?;
+        order.push((conversation, message.sent_at, &*message.key, at));
     }
     order.sort_unstable();
     let mut rows = vec![0; messages.list.len()];
@@ -263,13 +264,16 @@ pub fn write_slice(
     let mut added = 0;
     let mut insert = transaction.prepare_cached(INSERT_MESSAGE)?;
     let mut update = transaction.prepare_cached(UPDATE_MESSAGE)?;
-    let mut insert_line = transaction.prepare_cached("INSERT OR REPLACE INTO lines VALUES(?1, ?2)")?;
+    let mut insert_line = transaction.prepare_cached("INSERT INTO lines VALUES(?1, ?2)")?;
+    let mut update_line = transaction.prepare_cached("UPDATE lines SET raw = ?2 WHERE message = ?1")?;
     for (conversation, _, _, at) in order {
         let touched = &messages.list[at];
-        added += u64::from(touched.message.number.is_none());
-        let write = if touched.message.number.is_none() { &mut insert } else { &mut update };
+        let new = touched.message.number.is_none();
+        added += u64::from(new);
+        let (write, write_line) =
+            if new { (&mut insert, &mut insert_line) } else { (&mut update, &mut update_line) };
         let number = write_message(transaction, write, &touched.message, conversation)?;
-        insert_line.execute(params![number, touched.message.raw])?;
+        write_line.execute(params![number, touched.message.raw])?;
         for (revision, lower) in &touched.lower {
             write_lower(transaction, number, *revision, lower)?;
         }
@@ -277,14 +281,14 @@ pub fn write_slice(
             dirty.insert(conversation);
         }
         if let Some(place) = &touched.left {
-            dirty.insert(conversations.number(place)?);
+            dirty.insert(conversations.number(place, bulk.as_deref())?);
         }
         rows[at] = number;
         if let Some(bulk) = &mut bulk {
             bulk.note(&touched.message.key, number);
         }
     }
-    let (taken, delivered) = (accepted.len() as u64, !accepted.is_empty());
+    let taken = accepted.len() as u64;
     let deliveries = accepted.into_iter().map(|Accepted { key, hash, message, revision, line }| Delivery {
         key,
         hash,
@@ -294,18 +298,20 @@ pub fn write_slice(
         line,
     });
     match bulk {
-        Some(bulk) => bulk.take(transaction, deliveries)?,
-        None => bulk::write(transaction, deliveries.collect())?,
+        Some(bulk) => {
+            bulk.take(transaction, deliveries)?;
+            bulk.soil(dirty);
+        }
+        None => {
+            bulk::write(transaction, &mut deliveries.collect())?;
+            for conversation in dirty {
+                let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
+                transaction.prepare_cached(sql)?.execute([conversation])?;
+            }
+        }
     }
     for refused in &refused {
         super::quarantine::hold(transaction, refused)?;
-    }
-    for conversation in dirty {
-        let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
-        transaction.prepare_cached(sql)?.execute([conversation])?;
-    }
-    if delivered || !refused.is_empty() {
-        super::delivered(transaction)?;
     }
     super::count(transaction, "events", taken)?;
     super::count(transaction, "messages", added)
@@ -319,7 +325,7 @@ struct Conversations<'t> {
 
 impl Conversations<'_> {
     /// Makes rows of new conversations and brings names up to date.
-    fn name(&self, names: &HashMap<Arc<Place>, Naming>) -> Result<()> {
+    fn name(&self, names: &HashMap<Arc<Place>, Naming>, mut bulk: Option<&mut Bulk>) -> Result<()> {
         let mut named: Vec<_> = names.iter().collect();
         named.sort_by_key(|(place, _)| *place);
         let sql = "INSERT INTO conversations VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)
@@ -328,6 +334,9 @@ impl Conversations<'_> {
                    WHERE (excluded.named_at, excluded.named_by) > (named_at, named_by)";
         let mut insert = self.transaction.prepare_cached(sql)?;
         for (place, naming) in named {
+            if bulk.as_mut().is_some_and(|bulk| bulk.name(place, naming)) {
+                continue;
+            }
             insert.execute(params![
                 place.platform,
                 place.account_id,
@@ -337,13 +346,17 @@ impl Conversations<'_> {
                 naming.told.collected_at,
                 naming.told.event_id,
             ])?;
+            if let Some(bulk) = &mut bulk {
+                bulk.add(place, self.transaction.last_insert_rowid(), naming);
+            }
         }
         Ok(())
     }
 
-    fn number(&mut self, place: &Arc<Place>) -> Result<i64> {
-        if let Some(number) = self.numbers.get(place) {
-            return Ok(*number);
+    fn number(&mut self, place: &Arc<Place>, bulk: Option<&Bulk>) -> Result<i64> {
+        let known = self.numbers.get(place).copied();
+        if let Some(number) = known.or_else(|| bulk?.conversation(place)) {
+            return Ok(number);
         }
         let number = find_conversation(self.transaction, place)?
             .ok_or_else(|| Error::Invalid(format!("conversation {place:?} has no row")))?;

@@ -22,6 +22,7 @@ mod reading;
 mod resegment;
 pub mod rounds;
 pub mod search;
+mod slices;
 mod slim;
 mod sources;
 pub mod status;
@@ -53,9 +54,6 @@ const MIGRATIONS: &[(&str, &str)] = &[
 
 /// Statements that a connection keeps prepared: all there are.
 const STATEMENTS: usize = 128;
-
-/// The key in `meta` under which transactions that deliver are counted.
-const DELIVERIES: &str = "deliveries";
 
 /// KiB of pages that are held while much is read and written.
 const CACHE: i64 = 32_768;
@@ -374,16 +372,6 @@ pub(crate) fn count(conn: &Connection, key: &str, more: u64) -> Result<()> {
     let sql = "INSERT INTO meta VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = value + excluded.value";
     conn.prepare_cached(sql)?.execute(rusqlite::params![key, i64::try_from(more).unwrap_or(i64::MAX)])?;
     Ok(())
-}
-
-/// Notes that something was delivered, so that whoever read before can tell.
-pub(crate) fn delivered(conn: &Connection) -> Result<()> {
-    count(conn, DELIVERIES, 1)
-}
-
-/// A number that is another one after each transaction that delivered something.
-pub(crate) fn deliveries(conn: &Connection) -> Result<i64> {
-    Ok(meta(conn, DELIVERIES)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -90,18 +90,24 @@ pub struct Project {
     folder: tempfile::TempDir,
     pub now: i64,
     pub max_line_bytes: u64,
+    pub max_memory: u64,
 }
 
 impl Project {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), now: NOW, max_line_bytes: 1 << 20 }
+        Self { folder: tempfile::tempdir().unwrap(), now: NOW, max_line_bytes: 1 << 20, max_memory: 1 << 29 }
+    }
+
+    /// One whose reading holds as little as it can.
+    pub fn tight() -> Self {
+        Self { max_memory: 0, ..Self::new() }
     }
 
     /// One in memory where the system has a place for that: faster, and no test of disks.
     pub fn in_memory() -> Self {
         let memory = std::path::Path::new("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
-        Self { folder: folder.unwrap(), now: NOW, max_line_bytes: 1 << 20 }
+        Self { folder: folder.unwrap(), now: NOW, max_line_bytes: 1 << 20, max_memory: 1 << 29 }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -118,6 +124,7 @@ impl Project {
         Input {
             paths: [".jsonl", ".jsonl.gz", ".jsonl.zst"].into_iter().map(pattern).collect(),
             max_line_bytes: self.max_line_bytes,
+            max_memory: self.max_memory,
             settle: 5_000,
             now: self.now,
             state: self.state(),

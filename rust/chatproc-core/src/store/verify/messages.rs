@@ -4,10 +4,10 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{Findings, differing};
 use crate::budget;
+use crate::delivery::event_key;
 use crate::error::Result;
 use crate::event::{Event, FileFacts};
 use crate::fingerprint;
-use crate::revision::event_key;
 use crate::store::messages::{Merged, kind_number, state_number, stored_event, stored_facts, told_by};
 use crate::store::{meta, proof};
 
