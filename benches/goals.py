@@ -181,7 +181,15 @@ def export(work: Path) -> None:
     state = work / "export.db"
     empty = _core.Round(state, "benchmark", 0)
     empty.ingest(
-        {"paths": [], "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512, "now": 0, "state": str(state), "output": ""}
+        {
+            "paths": [],
+            "max_line_bytes": 1 << 24,
+            "settle_ms": 0,
+            "max_memory_mb": 512,
+            "now": 0,
+            "state": str(state),
+            "output": "",
+        }
     )
     empty.close()
     subprocess.run([sys.executable, __file__, "fill", str(state)], check=True)

@@ -103,7 +103,13 @@ def made(tasks: int) -> Path:
                 drafts[task["sources"][0]] = task
     now = time.time_ns() // 1_000_000 + 60_000
     store = _core.Round(state, "benchmark", now)
-    paths = {"paths": [str(folder / "batch.jsonl")], "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512, "now": now}
+    paths = {
+        "paths": [str(folder / "batch.jsonl")],
+        "max_line_bytes": 1 << 24,
+        "settle_ms": 0,
+        "max_memory_mb": 512,
+        "now": now,
+    }
     store.ingest({**paths, "state": str(state), "output": ""})
     plan = store.plan({"max_groups_per_round": 1 << 40}, SETTINGS)
     keys = {

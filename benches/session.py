@@ -92,7 +92,13 @@ def batch(folder: Path) -> dict[str, Any]:
     (folder / "batch.jsonl").write_bytes(b"".join(events()))
     now = time.time_ns() // 1_000_000 + 60_000
     store = _core.Round(folder / "state.db", "benchmark", now)
-    paths = {"paths": [f"{folder}/*.jsonl"], "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512, "now": now}
+    paths = {
+        "paths": [f"{folder}/*.jsonl"],
+        "max_line_bytes": 1 << 24,
+        "settle_ms": 0,
+        "max_memory_mb": 512,
+        "now": now,
+    }
     store.ingest({**paths, "state": f"{folder}/state.db", "output": ""})
     settings = {
         "protocol": 1,

@@ -83,7 +83,16 @@ def make(folder: Path, tasks: int) -> None:
     store.begin(now)
     paths = [str(folder / "batch.jsonl")]
     places = {"state": str(folder / "state.db"), "output": str(folder / "todos")}
-    store.ingest({"paths": paths, "max_line_bytes": 1 << 24, "settle_ms": 0, "max_memory_mb": 512, "now": now, **places})
+    store.ingest(
+        {
+            "paths": paths,
+            "max_line_bytes": 1 << 24,
+            "settle_ms": 0,
+            "max_memory_mb": 512,
+            "now": now,
+            **places,
+        }
+    )
     options = {"max_groups_per_round": 1 << 40, "batching": "single_conversation"}
     for group in store.plan(options, SETTINGS)["groups"]:
         segments = store.group(group["id"])["segments"]

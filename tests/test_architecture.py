@@ -17,8 +17,8 @@ PACKAGE = ROOT / "src" / "chatproc"
 CORE = ROOT / "rust" / "chatproc-core" / "src"
 
 PURE = {
-    "json", "event", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone", "task",
-    "evidence", "timex", "claim", "likeness", "met",
+    "json", "event", "delivery", "revision", "segment", "budget", "plan", "fingerprint", "document", "zone",
+    "task", "evidence", "timex", "claim", "likeness", "met",
 }  # fmt: skip
 EFFECTS = {"inbox", "store", "export", "lock", "round", "agenda", "connections"}
 TOUCH_CORE = {

@@ -243,7 +243,7 @@ impl Shelf<'_> {
             }
             (Member::Fresh(key), _, Some(fresh)) => {
                 let message = &fresh.messages.get(key).ok_or_else(gone)?.message;
-                let (raw, facts) = (message.raw.clone(), Some(message.facts.clone()));
+                let (raw, facts) = (message.raw.to_vec(), Some(message.facts.clone()));
                 Ok(Held { carried: false, raw, facts, merged: None })
             }
             _ => Err(gone()),

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -12,6 +14,42 @@ use crate::budget;
 use crate::event::{Event, FileFacts, Reason, Refusal, read_event};
 use crate::fingerprint;
 use crate::revision::{EventKey, Link, Message, Place, Told};
+
+/// A line as it came. Lines that came together share their bytes.
+#[derive(Clone)]
+pub struct Raw {
+    bytes: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+impl Raw {
+    /// A part of bytes that several lines share; nothing of them when it is none.
+    #[must_use]
+    pub fn of(bytes: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        Self { bytes: bytes.clone(), range }
+    }
+}
+
+impl From<Vec<u8>> for Raw {
+    fn from(bytes: Vec<u8>) -> Self {
+        let range = 0..bytes.len();
+        Self { bytes: Arc::new(bytes), range }
+    }
+}
+
+impl Deref for Raw {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, out)
+    }
+}
 
 /// A line that was read and hashed. It holds all that is taken in of it, and nothing known decided it yet: it
 /// may be read before, or beside, what it is then taken in over.
@@ -31,7 +69,7 @@ pub(crate) struct Unread {
     pub(crate) refusal: Refusal,
     pub(crate) length: u64,
     /// The line itself; none of one that was too long to hold.
-    pub(crate) raw: Option<Vec<u8>>,
+    pub(crate) raw: Option<Raw>,
 }
 
 /// Reads lines one after the other. What they share of conversations is held once.
@@ -47,23 +85,21 @@ const MOST_PLACES: usize = 1 << 16;
 
 impl Reader {
     /// Reads one line, without its newline. The line is not blank.
-    pub fn read(&mut self, raw: &[u8]) -> Reading {
-        match read_event(raw) {
-            Ok(event) => Reading(Ok(self.delivery(&event, raw))),
-            Err(refusal) => {
-                Reading(Err(Unread { refusal, length: raw.len() as u64, raw: Some(raw.to_vec()) }))
-            }
+    pub fn read(&mut self, raw: Raw) -> Reading {
+        match read_event(&raw) {
+            Ok(event) => Reading(Ok(self.delivery(&event, raw.clone()))),
+            Err(refusal) => Reading(Err(Unread { refusal, length: raw.len() as u64, raw: Some(raw) })),
         }
     }
 
     /// Reads one line as [`Self::read`] does, if it has no more than `limit` bytes.
-    pub(crate) fn read_within(&mut self, raw: &[u8], limit: u64) -> Reading {
+    pub(crate) fn read_within(&mut self, raw: Raw, limit: u64) -> Reading {
         let length = raw.len() as u64;
         if length <= limit {
             return self.read(raw);
         }
-        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), raw);
-        Reading(Err(Unread { refusal, length, raw: Some(raw.to_vec()) }))
+        let refusal = Refusal::of_bytes(Reason::TooLong, beyond(length, limit), &raw);
+        Reading(Err(Unread { refusal, length, raw: Some(raw) }))
     }
 
     /// A line that was longer than `limit` bytes and was skipped unread.
@@ -73,7 +109,7 @@ impl Reader {
         Reading(Err(Unread { refusal, length, raw: None }))
     }
 
-    fn delivery(&mut self, event: &Event<'_>, raw: &[u8]) -> Delivery {
+    fn delivery(&mut self, event: &Event<'_>, raw: Raw) -> Delivery {
         let (place, name) = self.conversation(event);
         Delivery {
             key: event_key(&event.event_id),
@@ -130,7 +166,7 @@ impl Told {
 }
 
 impl Message {
-    fn told_by(event: &Event<'_>, raw: &[u8], place: Arc<Place>) -> Self {
+    fn told_by(event: &Event<'_>, raw: Raw, place: Arc<Place>) -> Self {
         let facts = facts_of(event);
         let told = Told::by(event);
         Self {
@@ -149,7 +185,7 @@ impl Message {
             digest: digest_of(event),
             plain: true,
             facts,
-            raw: raw.to_vec(),
+            raw,
         }
     }
 }

@@ -26,6 +26,12 @@ impl Met {
         self.place(key).map(|place| &self.list[place])
     }
 
+    /// Makes room for so many.
+    pub fn expect(&mut self, messages: usize) {
+        self.list.reserve(messages);
+        self.places.reserve(messages);
+    }
+
     /// Adds a message that was not met yet; returns its place.
     pub fn add(&mut self, touched: Touched) -> usize {
         let place = self.list.len();

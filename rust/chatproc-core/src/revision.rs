@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::budget;
-use crate::delivery::{Delivery, Reader, Reading, Unread, rules_of};
+use crate::delivery::{Delivery, Raw, Reader, Reading, Unread, rules_of};
 use crate::error::Result;
 use crate::event::{FileFacts, Kind, Reason, Refusal, State, read_event};
 use crate::fingerprint;
@@ -93,7 +93,7 @@ pub struct Message {
     /// Its part of a fingerprint, see [`fingerprint::message_digest`].
     pub digest: [u8; 32],
     /// The newest delivery's line.
-    pub raw: Vec<u8>,
+    pub raw: Raw,
 }
 
 /// What is kept of a revision below the highest.
@@ -303,14 +303,21 @@ impl Intake {
 
     /// Takes in one line, without its newline. The line is not blank.
     pub fn line(&mut self, known: &dyn Known, raw: &[u8], spot: Spot) -> Result<Verdict> {
-        let reading = self.reader.read(raw);
+        let reading = self.reader.read(raw.to_vec().into());
         self.receive(known, reading, spot)
     }
 
     /// Takes in one line as [`Self::line`] does, if it has no more than `limit` bytes.
     pub fn line_within(&mut self, known: &dyn Known, raw: &[u8], spot: Spot, limit: u64) -> Result<Verdict> {
-        let reading = self.reader.read_within(raw, limit);
+        let reading = self.reader.read_within(raw.to_vec().into(), limit);
         self.receive(known, reading, spot)
+    }
+
+    /// Makes room for so many lines.
+    pub fn expect(&mut self, lines: usize) {
+        self.messages.expect(lines);
+        self.events.reserve(lines);
+        self.accepted.reserve(lines);
     }
 
     /// Takes in a line that was read.
@@ -393,7 +400,7 @@ impl Intake {
             identity,
             of_event: refusal.of_event,
             event,
-            raw,
+            raw: raw.map(|raw| raw.to_vec()),
         });
         Ok(Verdict::Refused)
     }

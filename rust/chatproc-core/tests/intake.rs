@@ -250,7 +250,7 @@ fn check_stored(project: &Project, held: &BTreeMap<&str, oracle::Held<'_>>) -> R
         let message = Stored::over(store.conn()).unwrap().message(key).unwrap().unwrap();
         prop_assert_eq!(message.revision, held.told.revision);
         prop_assert_eq!(&*message.told.event_id, held.told.event_id.as_str());
-        prop_assert_eq!(&message.raw, &held.told.line());
+        prop_assert_eq!(&message.raw[..], &held.told.line());
         prop_assert_eq!(&message.rules, &held.rules);
         let link = message.link.map(|link| world::Link { index: link.index, predecessor: link.predecessor });
         prop_assert_eq!(&link, &held.link);

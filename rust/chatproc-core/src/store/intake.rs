@@ -200,6 +200,7 @@ fn take_all(
 
 /// Takes a slice's lines in over what is known.
 fn take_in(intake: &mut Intake, known: &dyn Known, batch: &Batch, slice: &mut Slice) -> Result<()> {
+    intake.expect(slice.lines.len());
     for Placed { number, offset, reading } in slice.lines.drain(..) {
         intake.receive(known, reading, Spot::in_file(batch.name.clone(), number, offset))?;
     }

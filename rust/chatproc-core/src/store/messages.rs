@@ -235,7 +235,7 @@ fn message_of(row: &Row<'_>) -> Result<Message> {
         plain,
         cost: row.get("cost")?,
         digest: row.get("digest")?,
-        raw,
+        raw: raw.into(),
     })
 }
 
@@ -273,7 +273,7 @@ pub fn write_slice(
         let (write, write_line) =
             if new { (&mut insert, &mut insert_line) } else { (&mut update, &mut update_line) };
         let number = write_message(transaction, write, &touched.message, conversation)?;
-        write_line.execute(params![number, touched.message.raw])?;
+        write_line.execute(params![number, &touched.message.raw[..]])?;
         for (revision, lower) in &touched.lower {
             write_lower(transaction, number, *revision, lower)?;
         }

@@ -1,11 +1,13 @@
 //! Batch files → slices of lines that are read and hashed, one file after the other; one slice ahead of who takes
 //! them, in a thread of its own, where there is much to read. What is known, and the store, are not asked here.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::intake::{Batch, Input};
-use crate::delivery::{Reader, Reading};
+use crate::delivery::{Raw, Reader, Reading};
 use crate::error::Result;
 use crate::inbox::{Line, Lines, Progress};
 use crate::json;
@@ -107,28 +109,30 @@ impl Slices<'_> {
                 (file, begin)
             }
         };
-        let mut lines = Vec::new();
-        let end = self.fill(&mut lines, &mut file, batch);
+        let room = self.most.min(batch.remaining());
+        let mut text =
+            Text { bytes: Vec::with_capacity(usize::try_from(room).unwrap_or_default()), lines: Vec::new() };
+        let end = self.fill(&mut text, &mut file, batch);
+        let lines = self.read(text);
         let progress = file.progress(end.as_ref().is_ok_and(|end| *end == End::Open { waiting: true }));
         let read = file.offset.saturating_sub(begin);
         self.open = Some((file, begin));
         Ok(Slice { lines, progress, read, end })
     }
 
-    fn fill(&mut self, slice: &mut Vec<Placed>, file: &mut Lines, batch: &Batch) -> Result<End> {
-        let limit = self.input.max_line_bytes;
+    /// Copies a slice's lines together.
+    fn fill(&self, text: &mut Text, file: &mut Lines, batch: &Batch) -> Result<End> {
         let (first_line, first_byte) = (file.number, file.offset);
         loop {
             let (offset, number) = (file.offset, file.number + 1);
-            let mut place = |reading| slice.push(Placed { number, offset, reading });
             match file.next_line()? {
                 None => return Ok(End::Open { waiting: false }),
                 Some(Line::Whole(line)) => {
                     if !line.trim_ascii().is_empty() {
-                        place(self.reader.read(line));
+                        text.push(number, offset, line);
                     }
                 }
-                Some(Line::TooLong(length)) => place(Reader::too_long(length, limit)),
+                Some(Line::TooLong(length)) => text.lines.push((number, offset, Found::TooLong(length))),
                 // Too long to hold: it may still grow, and is listed once it ended.
                 Some(Line::Open(None)) => return Ok(End::Open { waiting: true }),
                 Some(Line::Open(Some(line))) => {
@@ -139,7 +143,7 @@ impl Slices<'_> {
                     // come, so the file goes on from this line's start.
                     let finished = batch.settled(self.input) && json::read(line).is_ok();
                     if finished {
-                        place(self.reader.read(line));
+                        text.push(number, offset, line);
                     }
                     return Ok(End::Open { waiting: !finished });
                 }
@@ -148,5 +152,38 @@ impl Slices<'_> {
                 return Ok(End::Full);
             }
         }
+    }
+
+    fn read(&mut self, text: Text) -> Vec<Placed> {
+        let bytes = Arc::new(text.bytes);
+        let read = |(number, offset, found)| {
+            let reading = match found {
+                Found::Line(range) => self.reader.read(Raw::of(&bytes, range)),
+                Found::TooLong(length) => Reader::too_long(length, self.input.max_line_bytes),
+            };
+            Placed { number, offset, reading }
+        };
+        text.lines.into_iter().map(read).collect()
+    }
+}
+
+/// A slice's lines as they came: number, place, and what stands there.
+struct Text {
+    bytes: Vec<u8>,
+    lines: Vec<(u64, u64, Found)>,
+}
+
+enum Found {
+    /// A line, by where its bytes are.
+    Line(Range<usize>),
+    /// A line of that many bytes, which was skipped.
+    TooLong(u64),
+}
+
+impl Text {
+    fn push(&mut self, number: u64, offset: u64, line: &[u8]) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(line);
+        self.lines.push((number, offset, Found::Line(begin..self.bytes.len())));
     }
 }
