@@ -239,7 +239,9 @@ def test_a_task_shows_its_source_within_the_talk_with_the_quote_marked(
     assert f"model:{'stand-in'}" in page.text
 
 
-def test_every_source_of_a_task_is_shown(tmp_path: Path) -> None:
+def test_every_source_of_a_task_is_shown_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [f"第 {number} 件事" for number in range(30)]
 
     def all_of_it(request: dict[str, Any]) -> sse.Answer:
@@ -253,8 +255,16 @@ def test_every_source_of_a_task_is_shown(tmp_path: Path) -> None:
         project.once()
     with ConsoleServer(project.root / "config" / "processor.toml") as server:
         own = Browser(server.port).opened(server.address)
-        text = own.get(f"/tasks/{project.tasks()[0]['task_id']}").text
-    assert [told for told in texts if told in text] == [*texts[:14], texts[15], texts[20], texts[25]]
+        address = f"/tasks/{project.tasks()[0]['task_id']}"
+        text = own.get(address).text
+        assert [told for told in texts if told in text] == [*texts[:14], texts[15], texts[20], texts[25]]
+        monkeypatch.setattr("chatproc.console.tasks._OTHERS", 2)
+        first = own.get(address)
+        assert [told for told in texts if told in first.text] == [*texts[:14], texts[15], texts[20]]
+        (following,) = [link for link in first.links if "sources=" in link]
+        second = own.get(following.partition("#")[0])
+        assert [told for told in texts if told in second.text] == [*texts[:14], texts[25]]
+        assert not [link for link in second.links if "sources=" in link]
 
 
 def test_a_page_of_an_attachment_is_read_anew_with_the_quote_marked(

@@ -393,22 +393,31 @@ class Task:
 class TaskPage(list[Task]):
     """Tasks of one page, with where the next one begins."""
 
-    def __init__(self, tasks: list[Task], *, next_cursor: str | None, total: int) -> None:
+    def __init__(
+        self, tasks: list[Task], *, next_cursor: str | None, total: int, at_least: bool = False
+    ) -> None:
         """Hold the page.
 
         Args:
             tasks: The page.
             next_cursor: Give it to the next `list_tasks`; `None` on the last page.
             total: How many tasks match, on all pages.
+            at_least: Whether there may be more than `total`: of what finds thousands, not all are counted.
         """
         super().__init__(tasks)
         self.next_cursor = next_cursor
         self.total = total
+        self.at_least = at_least
 
     def to_dict(self) -> Json:
-        """The page as a JSON document: `tasks next_cursor total`."""
+        """The page as a JSON document: `tasks next_cursor total at_least`."""
         tasks = [task.to_dict() for task in self]
-        return {"tasks": tasks, "next_cursor": self.next_cursor, "total": self.total}
+        return {
+            "tasks": tasks,
+            "next_cursor": self.next_cursor,
+            "total": self.total,
+            "at_least": self.at_least,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def list_tasks(  # noqa: PLR0913 - the filters of the contract
         cursor: `next_cursor` of the page before.
 
     Returns:
-        The page: a list of `Task` with `next_cursor` and `total`.
+        The page: a list of `Task` with `next_cursor`, `total` and `at_least`.
 
     Raises:
         ChatprocError: A filter cannot be understood.
@@ -74,7 +74,12 @@ def list_tasks(  # noqa: PLR0913 - the filters of the contract
         "cursor": cursor,
     }
     page = _core.search(config.storage.state, wanted, config.rules.timezone)
-    return TaskPage([_task(row) for row in page["tasks"]], next_cursor=page["cursor"], total=page["total"])
+    return TaskPage(
+        [_task(row) for row in page["tasks"]],
+        next_cursor=page["cursor"],
+        total=page["total"],
+        at_least=page["at_least"],
+    )
 
 
 def get_task(config: Config, task_id: str) -> Task:

@@ -313,7 +313,8 @@ class SessionTools(AbstractToolset[None]):
             raise _ArgumentError(f"query and people have at most {_LONGEST_QUERY} characters together")
         found = await asyncio.to_thread(self.search, query)
         tasks = [self._found_task(task) for task in found["tasks"]]
-        return _json({"total": found["total"], "page": page, "tasks": tasks})
+        more = {"at_least": True} if found.get("at_least") else {}
+        return _json({"total": found["total"], **more, "page": page, "tasks": tasks})
 
     def _moment(self, name: str, text: str) -> str:
         try:

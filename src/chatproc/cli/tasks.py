@@ -54,7 +54,8 @@ def _tasks(voice: Voice, form: str | None, **filters: Any) -> None:  # noqa: ANN
     else:
         sys.stdout.write(f"{render.json_text(page.to_dict())}\n" if form == "json" else shape(page, form))
     if page.next_cursor is not None:
-        voice.say(f"{len(page)} of {page.total} tasks; more with --cursor {page.next_cursor}")
+        least = "at least " if page.at_least else ""
+        voice.say(f"{len(page)} of {least}{page.total} tasks; more with --cursor {page.next_cursor}")
 
 
 @command(

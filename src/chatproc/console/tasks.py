@@ -31,6 +31,8 @@ SORTS = ("due", "priority", "updated", "created")
 _PAGE = 25
 _EXCERPTS = 3
 """Sources of one task that are shown with what was said around them; the others are shown alone."""
+_OTHERS = 100
+"""Of those so many on a page."""
 _NO_FIELDS_OF_A_CHANGE = {"processing", "context", "sources", "needs_review", "review_reasons"}
 
 
@@ -64,6 +66,7 @@ def listed(visit: Visit) -> Response:
         "tasks.html",
         tasks=[_row(task, now) for task in page],
         total=page.total,
+        at_least=page.at_least,
         next_cursor=page.next_cursor,
         is_first=not visit.asked("cursor"),
         filters=filters,
@@ -156,6 +159,8 @@ def one(visit: Visit) -> Response:
     sources = {source["message_key"]: source for source in task.sources}
     excerpts = read_excerpts(config, list(sources)[:_EXCERPTS])
     shown = {way.document["message_key"] for excerpt in excerpts for way in excerpt.ways}
+    others = [source for key, source in sources.items() if key not in shown]
+    page = number_of(visit.asked("sources")) or 1
     return visit.show(
         "task.html",
         task=task,
@@ -164,7 +169,10 @@ def one(visit: Visit) -> Response:
         now=now,
         excerpts=excerpts,
         sources=sources,
-        others=[source for key, source in sources.items() if key not in shown],
+        others=others[(page - 1) * _OTHERS : page * _OTHERS],
+        total_others=len(others),
+        page=page,
+        has_next=page * _OTHERS < len(others),
         evidence=_evidence(task),
         history=_history(task_history(config, task.task_id)),
         priorities=PRIORITIES,

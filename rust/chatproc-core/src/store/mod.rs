@@ -10,10 +10,12 @@ pub mod commit;
 pub mod connections;
 pub mod coverage;
 pub mod explain;
+mod grams;
 pub mod intake;
 pub mod ledger;
 pub mod messages;
 pub mod near;
+mod order;
 pub mod outbox;
 pub mod pages;
 mod proof;
@@ -42,14 +44,34 @@ use crate::error::{Error, Result};
 /// `chat` in ASCII: tells a state file from any other database.
 const APPLICATION_ID: i64 = 0x6368_6174;
 
-/// Named steps from one version of the store to the next, in order; append only.
-const MIGRATIONS: &[(&str, &str)] = &[
-    ("0001-start", include_str!("schema.sql")),
-    ("0002-connections", include_str!("migrations/0002-connections.sql")),
-    ("0003-proofs", include_str!("migrations/0003-proofs.sql")),
-    ("0004-lines", include_str!("migrations/0004-lines.sql")),
-    ("0005-deliveries", include_str!("migrations/0005-deliveries.sql")),
-    ("0006-changes", include_str!("migrations/0006-changes.sql")),
+/// A step from one version of the store to the next.
+#[derive(Clone, Copy)]
+struct Migration {
+    statements: &'static str,
+    /// What SQL cannot say.
+    then: fn(&Connection) -> Result<()>,
+}
+
+impl Migration {
+    const fn of(statements: &'static str) -> Self {
+        Self { statements, then: |_| Ok(()) }
+    }
+
+    fn make(&self, conn: &Connection) -> Result<()> {
+        conn.execute_batch(self.statements)?;
+        (self.then)(conn)
+    }
+}
+
+/// All of them, in order; append only.
+const MIGRATIONS: &[Migration] = &[
+    Migration::of(include_str!("schema.sql")),
+    Migration::of(include_str!("migrations/0002-connections.sql")),
+    Migration::of(include_str!("migrations/0003-proofs.sql")),
+    Migration::of(include_str!("migrations/0004-lines.sql")),
+    Migration::of(include_str!("migrations/0005-deliveries.sql")),
+    Migration::of(include_str!("migrations/0006-changes.sql")),
+    Migration { statements: include_str!("migrations/0007-counts.sql"), then: grams::index_all },
 ];
 
 /// Statements that a connection keeps prepared: all there are.
@@ -97,7 +119,7 @@ impl Store {
         Self::open_with(path, now, MIGRATIONS)
     }
 
-    fn open_with(path: &Path, now: i64, migrations: &[(&str, &str)]) -> Result<Self> {
+    fn open_with(path: &Path, now: i64, migrations: &[Migration]) -> Result<Self> {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;
         }
@@ -122,7 +144,7 @@ impl Store {
 
     /// Makes a store under another name and puts it into its place: it is there whole or not at all, and no
     /// reader ever meets a journal that only a writer may roll back. Of several that make it one is first.
-    fn create(path: &Path, now: i64, migrations: &[(&str, &str)]) -> Result<()> {
+    fn create(path: &Path, now: i64, migrations: &[Migration]) -> Result<()> {
         let unfinished = beside(path, ".new");
         let maker = build::Maker::of(path)?;
         if !is_missing(path)? {
@@ -263,7 +285,7 @@ impl Store {
         Ok(self.conn.pragma_query_value(None, "user_version", |row| row.get(0))?)
     }
 
-    fn migrate(&mut self, now: i64, migrations: &[(&str, &str)]) -> Result<()> {
+    fn migrate(&mut self, now: i64, migrations: &[Migration]) -> Result<()> {
         let known = version_of(migrations);
         let found = self.version()?;
         if found == known {
@@ -283,8 +305,8 @@ impl Store {
         // Another process may have migrated while this one waited for the lock.
         let found_now: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found_now == found {
-            for (_, statements) in migrations.iter().skip(done) {
-                transaction.execute_batch(statements)?;
+            for migration in migrations.iter().skip(done) {
+                migration.make(&transaction)?;
                 crate::failpoint::hit("migrate.step");
             }
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -298,10 +320,7 @@ impl Store {
 
 /// Makes the tables of a new store in a database that has none.
 pub fn make_tables(conn: &Connection) -> Result<()> {
-    for (_, statements) in MIGRATIONS {
-        conn.execute_batch(statements)?;
-    }
-    Ok(())
+    MIGRATIONS.iter().try_for_each(|migration| migration.make(conn))
 }
 
 /// Keeps statements prepared, whatever values are bound to them.
@@ -339,7 +358,7 @@ fn known() -> i64 {
     version_of(MIGRATIONS)
 }
 
-fn version_of(migrations: &[(&str, &str)]) -> i64 {
+fn version_of(migrations: &[Migration]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)
 }
 
@@ -379,15 +398,16 @@ mod tests {
     use super::*;
 
     /// As older and newer versions of the program know the store.
-    const OLDER: &[(&str, &str)] = &[MIGRATIONS[0]];
-    const NEWER: &[(&str, &str)] = &[
+    const OLDER: &[Migration] = &[MIGRATIONS[0]];
+    const NEWER: &[Migration] = &[
         MIGRATIONS[0],
         MIGRATIONS[1],
         MIGRATIONS[2],
         MIGRATIONS[3],
         MIGRATIONS[4],
         MIGRATIONS[5],
-        ("0007-more", "CREATE TABLE more(x INTEGER) STRICT;"),
+        MIGRATIONS[6],
+        Migration::of("CREATE TABLE more(x INTEGER) STRICT;"),
     ];
 
     fn tables(store: &Store, name: &str) -> i64 {
@@ -439,7 +459,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         drop(Store::open_with(&path, 1, OLDER).unwrap());
-        let bad = &[MIGRATIONS[0], ("0002-bad", "CREATE TABLE more(x INTEGER) STRICT; SELECT nonsense;")];
+        let bad = &[MIGRATIONS[0], Migration::of("CREATE TABLE more(x INTEGER) STRICT; SELECT nonsense;")];
         assert!(Store::open_with(&path, 7, bad).is_err());
         let store = Store::open_with(&path, 8, OLDER).unwrap();
         assert_eq!((store.version().unwrap(), tables(&store, "more")), (1, 0));

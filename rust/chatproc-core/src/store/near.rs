@@ -113,9 +113,9 @@ fn looked_at(conn: &Connection, new: &NewTask) -> Result<BTreeMap<i64, bool>> {
     let names = new.people.iter().filter(|name| name.chars().count() <= LONGEST_NAME).take(MOST_NAMES);
     if let Some(names) = search::naming(&names.cloned().collect::<Vec<_>>()) {
         add(
-            "SELECT task FROM tasks WHERE status = 'open' AND task IN (
-               SELECT rowid FROM task_search WHERE task_search MATCH ?1)
-             ORDER BY updated_at DESC, task DESC LIMIT ?2",
+            "SELECT task FROM (SELECT rowid AS task FROM task_search WHERE task_search MATCH ?1)
+               CROSS JOIN tasks INDEXED BY tasks_places USING (task)
+             WHERE status = 'open' ORDER BY updated_at DESC, task DESC LIMIT ?2",
             &names,
             false,
         )?;

@@ -163,7 +163,7 @@ pub(super) fn view(task: &TaskRow) -> Result<TaskView> {
 
 /// How many tasks there are of each status that any has.
 pub fn counts(conn: &Connection) -> Result<Vec<(String, i64)>> {
-    let mut query = conn.prepare_cached("SELECT status, count(*) FROM tasks GROUP BY status")?;
+    let mut query = conn.prepare_cached("SELECT status, sum(tasks) FROM task_counts GROUP BY status")?;
     let counts = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(counts.collect::<rusqlite::Result<_>>()?)
 }

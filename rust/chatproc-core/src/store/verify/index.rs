@@ -1,4 +1,4 @@
-//! The text index against the tasks: every pair of characters in as many tasks, and as often, as they have it.
+//! The text index against the tasks: every gram in as many tasks, and as often, as they have it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::{Findings, Place};
 use crate::error::Result;
-use crate::store::search;
+use crate::store::grams::{Gram, each_gram};
 use crate::task::Record;
 
 /// In how many tasks a word stands, and how often in all.
@@ -25,7 +25,7 @@ pub(super) fn index(conn: &Connection, _: &Place<'_>, findings: &mut Findings<'_
         let column = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
         let term = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         let count: Count = (row.get(2)?, row.get(3)?);
-        let word = word(term).map(|word| (column == b"people", word));
+        let word = Gram::read(term).map(|word| (column == b"people", word));
         wrong += u64::from(word.and_then(|word| expected.remove(&word)) != Some(count));
     }
     wrong += expected.len() as u64;
@@ -36,24 +36,19 @@ pub(super) fn index(conn: &Connection, _: &Place<'_>, findings: &mut Findings<'_
     Ok(())
 }
 
-fn expected(conn: &Connection) -> Result<HashMap<(bool, u64), Count>> {
-    let mut expected: HashMap<(bool, u64), (Count, i64)> = HashMap::new();
+fn expected(conn: &Connection) -> Result<HashMap<(bool, Gram), Count>> {
+    let mut expected: HashMap<(bool, Gram), (Count, i64)> = HashMap::new();
     let mut query = conn.prepare("SELECT task, record FROM tasks")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let task: i64 = row.get(0)?;
         let record: Record = serde_json::from_str(row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?)?;
-        search::each_pair(&record, |people, pair| {
-            let ((tasks, times), last) = expected.entry((people, pair)).or_insert(((0, 0), 0));
+        each_gram(&record, |people, gram| {
+            let ((tasks, times), last) = expected.entry((people, gram)).or_insert(((0, 0), 0));
             *tasks += i64::from(*last != task);
             *times += 1;
             *last = task;
         });
     }
     Ok(expected.into_iter().map(|(word, (count, _))| (word, count)).collect())
-}
-
-/// A word of the index as the pair that it stands for.
-fn word(term: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(term).ok()?, 16).ok().filter(|_| term.len() == 12)
 }

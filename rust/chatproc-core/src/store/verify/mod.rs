@@ -112,6 +112,7 @@ const PARTS: &[Part] = &[
     ("coverage", |conn, _, findings| coverage::sums(conn, findings)),
     ("commits", |conn, _, findings| commits::commits(conn, findings)),
     ("connections", |conn, _, findings| commits::connections(conn, findings)),
+    ("counts of tasks", |conn, _, findings| tasks::counts(conn, findings)),
     ("requests", |conn, _, findings| outbox::requests(conn, findings)),
     ("exports", exports::exports),
 ];

@@ -68,6 +68,23 @@ pub(super) fn all_told(
     Ok(())
 }
 
+/// The counts that lists and `status` show, against the tasks.
+pub(super) fn counts(conn: &Connection, findings: &mut Findings<'_>) -> Result<()> {
+    let counted = "SELECT status, priority, due_at >> 26, count(*) FROM tasks GROUP BY 1, 2, 3";
+    let sql = format!(
+        "SELECT DISTINCT status, priority FROM (
+           SELECT * FROM ({counted} EXCEPT SELECT * FROM task_counts)
+           UNION ALL SELECT * FROM (SELECT * FROM task_counts EXCEPT {counted}))"
+    );
+    let mut query = conn.prepare(&sql)?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (status, priority): (String, String) = (row.get(0)?, row.get(1)?);
+        findings.broken("task", format!("{status} {priority}"), "the counts are not those of the tasks");
+    }
+    Ok(())
+}
+
 /// A task's row against its last event; its sources, quotes and evidence against what is stored.
 pub(super) fn task(
     conn: &Connection,
