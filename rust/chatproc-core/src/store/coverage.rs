@@ -1,7 +1,8 @@
 //! Coverage: what became of each message of a conversation, page by page, and the conversations there are.
 //!
 //! Reads only. Each message is judged by [`OUTCOME`] alone, wherever its outcome is asked for, so that the counts
-//! of a conversation add up to its messages at any moment.
+//! of a conversation add up to its messages at any moment. Those of a conversation that has not changed since
+//! the last plan stand in its segments already, and are the same.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::explain::{Asked, TaskOf};
 use super::messages::{find_conversation, stored_event};
-use super::status::no_outcomes;
+use super::status::{no_outcomes, outcomes_of};
 use crate::error::{Error, Result};
 use crate::revision::Place;
 use crate::task::Sender;
@@ -129,9 +130,10 @@ pub fn coverage(conn: &Connection, query: &Query, zone: &Zone) -> Result<Option<
     let mut messages = page(conn, conversation, query, limit + 1, zone)?;
     let more = messages.len() > limit;
     messages.truncate(limit);
+    let listed = listed(conn, conversation)?;
     Ok(Some(Coverage {
-        conversation: listed(conn, conversation)?,
-        outcomes: outcomes(conn, conversation)?,
+        outcomes: outcomes(conn, conversation, listed.messages)?,
+        conversation: listed,
         next_after: messages.last().filter(|_| more).map(|last| last.message_key.clone()),
         messages,
     }))
@@ -166,7 +168,11 @@ fn listed_row(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-fn outcomes(conn: &Connection, conversation: i64) -> Result<Map<String, Value>> {
+fn outcomes(conn: &Connection, conversation: i64, messages: i64) -> Result<Map<String, Value>> {
+    let mut query = conn.prepare_cached("SELECT dirty FROM conversations WHERE conversation = ?1")?;
+    if !query.query_row([conversation], |row| row.get::<_, bool>(0))? {
+        return outcomes_of(conn, conversation, messages);
+    }
     let mut counts = no_outcomes();
     let sql = format!("SELECT {OUTCOME} outcome, count(*) FROM {MESSAGES} GROUP BY outcome");
     let mut query = conn.prepare_cached(&sql)?;

@@ -1,6 +1,6 @@
 //! Counts of what the store holds, cheap enough to ask at any moment.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde_json::{Map, Value, json};
 
 use crate::document::seconds;
@@ -70,16 +70,27 @@ fn tasks_by_status(conn: &Connection) -> Result<Map<String, Value>> {
     Ok(counts)
 }
 
+/// All messages by outcome.
 pub(super) fn outcomes(conn: &Connection, messages: i64) -> Result<Map<String, Value>> {
+    summed(conn, "SELECT status, system, recalled, history, live, cited FROM coverage", &[], messages)
+}
+
+/// The messages of a conversation by outcome, as its segments count them.
+pub(super) fn outcomes_of(conn: &Connection, conversation: i64, messages: i64) -> Result<Map<String, Value>> {
+    let sql = "SELECT status, system, recalled, history, live, cited FROM segments WHERE conversation = ?1";
+    summed(conn, sql, &[conversation], messages)
+}
+
+/// Outcomes of so many messages, by rows that count those of segments.
+fn summed(conn: &Connection, sql: &str, of: &[i64], messages: i64) -> Result<Map<String, Value>> {
     let mut counts = no_outcomes();
     let mut add = |outcome: &str, more: i64| {
         let sum = counts.get(outcome).and_then(Value::as_i64).unwrap_or_default() + more;
         counts.insert(outcome.to_owned(), json!(sum));
     };
     let mut placed = 0;
-    let mut query =
-        conn.prepare_cached("SELECT status, system, recalled, history, live, cited FROM coverage")?;
-    let mut rows = query.query([])?;
+    let mut query = conn.prepare_cached(sql)?;
+    let mut rows = query.query(params_from_iter(of))?;
     while let Some(row) = rows.next()? {
         let status: String = row.get(0)?;
         let (system, recalled, history): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
