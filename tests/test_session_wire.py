@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatproc.agent import bounded
 from chatproc.agent.client import ChatClient, Endpoint, Reply
 from chatproc.config import AgentConfig
 from chatproc.errors import ConfigError, CredentialError
@@ -77,6 +79,8 @@ PASSING = {
     "HTML page instead of a stream": page(),
     "silence before a byte": Answer().then("hang"),
     "silence inside the reply": UNFINISHED.then("hang"),
+    "connection lost inside an error": failure(500).only(-9).then("drop"),
+    "silence inside an error": failure(429).only(-9).then("hang"),
 }
 
 
@@ -157,6 +161,12 @@ def test_a_retry_after_that_is_too_long_or_unreadable_gives_the_usual_backoff(he
         (failure(429, {"error": {"message": "out", "code": "insufficient_quota"}}), "quota"),
         (failure(429, {"error": {"message": "You exceeded your current quota", "type": "x"}}), "quota"),
         (events({"error": {"message": "out", "code": "insufficient_quota"}}), "quota"),
+        (WHOLE.with_headers(Content_Encoding="gzip"), "protocol"),
+        (failure(400).with_headers(Content_Encoding="gzip"), "protocol"),
+        (
+            stream(*[call_delta("search_tasks", "{}", index=None, ident=f"c{it}") for it in range(300)]),
+            "protocol",
+        ),
     ],
 )
 def test_what_will_not_pass_is_not_tried_again(answer: Answer, kind: str) -> None:
@@ -176,6 +186,40 @@ def test_no_error_shows_the_key_or_a_control_character() -> None:
     assert KEY not in text
     assert "\\u001b" not in text
     assert "second line" in text
+
+
+def endless(start: Answer, piece: bytes) -> Answer:
+    """Far more than any reply; the client goes in the middle of it."""
+    return replace(start, pieces=(*start.pieces, *[piece * 1000] * 4000))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        endless(EMPTY, b"data: one line with no end "),
+        endless(EMPTY, b": nothing but comments, again and again\n"),
+        endless(events(chunk({"content": "x"}), done=False), b"data: and an event that never ends\n"),
+        endless(failure(400), b"and the page of an error"),
+        endless(failure(503), b"and the page of an error"),
+    ],
+    ids=["a line", "comments", "an event", "an error", "an error that would pass"],
+)
+def test_an_endless_answer_is_given_up(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "LARGEST_ANSWER", 2 << 20)
+    with ModelServer([answer, no_tasks]) as server:
+        result = run(server)
+        assert len(server.requests) == 1
+    assert result.error == {
+        "kind": "protocol",
+        "reason": "an answer of more than 2 MB",
+        "hint": "check agent.base_url",
+    }
+
+
+def test_a_reply_that_is_whole_counts_whatever_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "LARGEST_ANSWER", 2 << 20)
+    with ModelServer([endless(WHOLE, b": and on and on\n")]) as server:
+        assert title_of(run(server)) == "交表"
 
 
 def test_a_server_that_is_not_there_is_a_failed_session() -> None:

@@ -38,6 +38,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.usage import RequestUsage
 
+from chatproc.agent.bounded import MOST_CALLS, UnboundedError, bound
 from chatproc.agent.compaction import Message, compacted, estimate_tokens
 from chatproc.agent.texts import encodable
 from chatproc.agent.tools import SessionTools, strict_schema
@@ -212,6 +213,8 @@ class Reply:
         else:
             begins = bool(name and text.lstrip().startswith("{") and _is_object(latest.arguments))
         if begins or latest is None:
+            if len(self.calls) == MOST_CALLS:
+                raise UnboundedError(f"a reply with more than {MOST_CALLS} calls")
             latest = Call(ident, index)
             self.calls.append(latest)
         latest.id = latest.id or ident
@@ -353,7 +356,7 @@ class ChatClient:
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(silence),
-            event_hooks={"request": [self._bare_headers]},
+            event_hooks={"request": [self._bare_headers], "response": [bound]},
         )
         self._openai = AsyncOpenAI(
             api_key="set by _bare_headers",
@@ -381,6 +384,7 @@ class ChatClient:
         for name in [name for name in request.headers if name.lower() not in _SENT_HEADERS]:
             del request.headers[name]
         request.headers["user-agent"] = "chatproc"
+        request.headers["accept-encoding"] = "identity"
         self._key = self.endpoint.api_key()
         if self._key:
             request.headers["authorization"] = f"Bearer {self._key}"
@@ -416,19 +420,10 @@ class ChatClient:
 
     async def _stream(self, body: dict[str, Any], reply: Reply) -> Reply:
         try:
-            stream = await self._openai.post(
-                "/chat/completions",
-                body=body,
-                cast_to=object,
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
-            async with stream:
-                async for chunk in stream:
-                    reply.feed(chunk)
+            await self._feed(body, reply)
         except openai.APIStatusError as error:
             self._refused(error)
-        except openai.APIConnectionError as error:
+        except (openai.APIConnectionError, httpx2.RequestError, UnboundedError) as error:
             # What breaks after the finish_reason breaks a reply that is whole.
             if reply.finish_reason is None:
                 raise self._silence_or_break(error) from None
@@ -442,8 +437,19 @@ class ChatClient:
             raise _PassingError("network", "the stream ended in the middle of a reply")
         return reply
 
-    def _silence_or_break(self, error: openai.APIConnectionError) -> _PassingError:
-        if isinstance(error, openai.APITimeoutError):
+    async def _feed(self, body: dict[str, Any], reply: Reply) -> None:
+        stream = await self._openai.post(
+            "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+        )
+        async with stream:
+            async for chunk in stream:
+                reply.feed(chunk)
+
+    def _silence_or_break(self, error: Exception) -> Exception:
+        """What broke on the way; of httpx2's own kind where it broke inside the body of an HTTP error."""
+        if isinstance(error, UnboundedError):
+            return self._error("protocol", str(error), "check agent.base_url")
+        if isinstance(error, (openai.APITimeoutError, httpx2.TimeoutException)):
             return _PassingError("timeout", f"nothing came for {self.agent.timeout_seconds:g} s")
         return _PassingError("network", f"no connection ({_cause(error)})")
 

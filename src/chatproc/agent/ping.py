@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import httpx2
 import openai
 
 from chatproc.agent.client import ChatClient, Endpoint, Reply, _OverflowError
@@ -168,7 +169,7 @@ class _Trial:
         try:
             # The client's own connection, so that the key goes where it goes and nowhere else.
             listed = await self.client._openai.get("/models", cast_to=object)  # noqa: SLF001
-        except (openai.APIError, ValueError):
+        except (openai.APIError, httpx2.RequestError, ValueError):
             return
         told = _told_context(listed, self.client.endpoint.model)
         if told is not None:
