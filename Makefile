@@ -35,7 +35,7 @@ small-model: build
 
 lives: ## Live LIVES (10000) whole lives of a store by seeds, from FIRST (0) on.
 	CHATPROC_LIFE_SEEDS=$(LIVES) CHATPROC_LIFE_FIRST=$(FIRST) \
-	cargo test -q --release -p chatproc-core --features failpoints --test life
+	cargo test -q --profile lives -p chatproc-core --features failpoints --test life
 
 fuzz: build ## Fuzz the core's entry points and the readers of attachments for MINUTES (10) each.
 	rust/chatproc-core/fuzz/run $(MINUTES)

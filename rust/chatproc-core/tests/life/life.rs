@@ -1,6 +1,7 @@
 //! One life: its steps, and what is looked at after each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use chatproc_core::document::Batch;
 use chatproc_core::error::Error;
@@ -27,6 +28,15 @@ use super::truth::{Books, Content, Said, Truth};
 
 /// The most rounds that a life's end may need.
 const LAST_ROUNDS: usize = 200;
+/// Of so many lives one begins without a store; the others with one that is empty, which is quicker to make.
+const FROM_NOTHING: u64 = 4;
+/// After one of so many steps everything is looked at, and after each crash: what is broken stays so to the
+/// end, and a life that breaks is told again with a look after each step.
+const LOOKED_AT: u64 = 3;
+
+thread_local! {
+    static EMPTY: Store = Store::empty().unwrap();
+}
 
 /// What may or may not have happened when a crash came.
 enum Doubt {
@@ -80,11 +90,15 @@ pub struct Life {
 
 impl Life {
     pub fn new(seed: u64, told: bool) -> Self {
+        let project = Project::in_memory();
+        if !seed.is_multiple_of(FROM_NOTHING) {
+            fs_err::write(project.state(), empty_store()).unwrap();
+        }
         Self {
             seed,
             told,
             honest: false,
-            project: Project::in_memory(),
+            project,
             truth: Truth::default(),
             source: Source::default(),
             files: Vec::new(),
@@ -105,7 +119,7 @@ impl Life {
         }
     }
 
-    /// One step, and a look at everything.
+    /// One step, and after some a look at everything.
     pub fn step(&mut self, number: u64) {
         let chance = &mut Chance::new(self.seed, number);
         self.now += 1 + i64::try_from(chance.below(90_000)).unwrap();
@@ -131,7 +145,9 @@ impl Life {
             self.say("  crashed");
             self.resolve();
         }
-        self.look();
+        if self.told || !survived || Chance::new(self.seed, 1_000 + number).one_in(LOOKED_AT) {
+            self.look();
+        }
     }
 
     /// All is read, done and exported; then nothing is left to do.
@@ -514,12 +530,12 @@ impl Life {
         })
     }
 
-    // ── after every step ───────────────────────────────────────────────────────────────────────────
+    // ── after a step ───────────────────────────────────────────────────────────────────────────
 
     fn with_store<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
         match Store::read(&self.project.state()).unwrap() {
             Some(store) => look(store.conn()),
-            None => look(Store::empty().unwrap().conn()),
+            None => EMPTY.with(|store| look(store.conn())),
         }
     }
 
@@ -578,6 +594,16 @@ impl Life {
         }
         self.published = found;
     }
+}
+
+/// A store that nothing was ever written to.
+fn empty_store() -> &'static [u8] {
+    static EMPTY: OnceLock<Vec<u8>> = OnceLock::new();
+    EMPTY.get_or_init(|| {
+        let project = Project::in_memory();
+        drop(Store::open(&project.state(), NOW).unwrap());
+        fs_err::read(project.state()).unwrap()
+    })
 }
 
 fn count(conn: &Connection, table: &str) -> usize {

@@ -1,9 +1,9 @@
 //! Whole lives of a store, made by seeds: collectors that repeat, reorder, revise, recall and contradict
 //! themselves; models that answer, lie, repeat themselves and fail; users who click; rules and clocks that
-//! change; crashes at fail points. After every step `verify` finds nothing, and the store is what a slow
-//! model of the contract (`truth.rs`) says.
+//! change; crashes at fail points. After each crash, one step of three and the end `verify` finds nothing, and
+//! the store is what a slow model of the contract (`truth.rs`) says.
 //!
-//!     CHATPROC_LIFE_SEEDS=10000 cargo test …    # so many lives; 60 without it
+//!     CHATPROC_LIFE_SEEDS=10000 cargo test --profile lives …    # so many lives; 60 without it
 //!     CHATPROC_LIFE_SEED=17 cargo test …        # this one alone, told step by step
 //!
 //! A life that breaks is shortened to the steps that it needs, and its failure says the command.
