@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chatproc_core::agenda::plan_lines;
-use chatproc_core::event::{Event, Reason, Refusal, read_event};
+use chatproc_core::event::{Event, Reason, Refusal, read_event, read_strictly};
 use chatproc_core::plan::{Batching, Options};
 use chatproc_core::segment::Grouping;
 use serde_json::Value;
@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::Bytes;
 use super::common::{agenda_of, batches_of, intake_of};
 
-/// The reader and `serde_json` take the same lines for JSON and read the same in them, and spelling an event
+/// Both readers tell the same of a line. They and `serde_json` take the same lines for JSON and read the same in them, and spelling an event
 /// in another way changes neither of its hashes.
 pub fn event(line: &[u8]) {
     let read = read_event(line);
+    assert_eq!(read, read_strictly(line));
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         assert!(read.is_err(), "what no reader takes for JSON was accepted");
         return;
@@ -30,6 +31,7 @@ pub fn event(line: &[u8]) {
     }
     let text = std::str::from_utf8(line).unwrap();
     let again = respelled(text);
+    assert_eq!(read_event(again.as_bytes()), read_strictly(again.as_bytes()));
     match (read, read_event(again.as_bytes())) {
         (Ok(event), Ok(again)) => {
             assert_eq!((event.event_hash, event.content_hash), (again.event_hash, again.content_hash));

@@ -1,291 +1,21 @@
-//! The wire type: one line of a collector's batch becomes an [`Event`], or a [`Refusal`] that says why not.
-//! Pure. Must never panic on a line, guess a value, or let through what the contract refuses.
+//! Any line, by a tree of its values: an event, or the first thing wrong with it in the contract's order.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 
+use super::bounds::{self, SCHEMA};
+use super::canonical::{Shape, write_content, write_object};
+use super::{
+    Attachment, AttachmentState, ConversationType, Event, Kind, Mention, Reason, Refusal, Role, Sequence,
+    State,
+};
 use crate::fingerprint::{Fingerprint, sha256};
 use crate::json::{self, FaultKind, Member, Unreadable, Value};
 
-const SCHEMA: &str = "chatproc.event/1";
-/// Whole numbers up to here are exact in every JSON reader.
-const MAX_SAFE: i128 = (1 << 53) - 1;
-/// The first second that cannot be written as a date in every time zone.
-const END_OF_TIME: i128 = 253_402_207_200;
 const SECONDS: &str =
     "Unix seconds, a number from 0 to below 253402207200 (a date of the year 9999), with at most 3 decimals";
 
-/// One delivery of one revision of one message. Times are milliseconds since 1970.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<'a> {
-    /// Identity of this delivery.
-    pub event_id: Cow<'a, str>,
-    /// Identity of the message through all its revisions.
-    pub message_key: Cow<'a, str>,
-    /// Order among the message's revisions.
-    pub revision: u64,
-    /// Whether the message was edited or withdrawn.
-    pub state: State,
-    /// Whether a person's message or a notice.
-    pub kind: Kind,
-    /// The chat platform.
-    pub platform: Cow<'a, str>,
-    /// The collecting account.
-    pub account_id: Cow<'a, str>,
-    /// With platform and account, the conversation.
-    pub conversation_id: Cow<'a, str>,
-    /// What the conversation is called.
-    pub conversation_name: Option<Cow<'a, str>>,
-    /// What sort of conversation it is.
-    pub conversation_type: ConversationType,
-    /// The platform's own id of the message.
-    pub message_id: Option<Cow<'a, str>>,
-    /// When the message was sent.
-    pub sent_at: i64,
-    /// The sender's id, where known.
-    pub sender_id: Option<Cow<'a, str>>,
-    /// The sender's name, where known.
-    pub sender_name: Option<Cow<'a, str>>,
-    /// What the sender is.
-    pub role: Role,
-    /// The message's text, of a recalled one too.
-    pub text: Cow<'a, str>,
-    /// Who is addressed.
-    pub mentions: Vec<Mention<'a>>,
-    /// The key of the message that this one answers.
-    pub reply_to: Option<Cow<'a, str>>,
-    /// The message's files.
-    pub attachments: Vec<Attachment<'a>>,
-    /// Proof of position; without it the message stands alone.
-    pub sequence: Option<Sequence<'a>>,
-    /// Why the collector selected the message.
-    pub rules: Vec<Cow<'a, str>>,
-    /// When it was collected; 0 when that is not told.
-    pub collected_at: i64,
-    /// Over every key of the line, see [`read_event`].
-    pub event_hash: Fingerprint,
-    /// Over what the message says, see [`read_event`].
-    pub content_hash: Fingerprint,
-}
-
-/// Makes an enumeration out of the contract's words.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($(#[$case_doc])* $case),+ }
-
-        impl $name {
-            /// The contract's words, in its order.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-
-            /// The contract's word for this.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$case => $word),+ }
-            }
-
-            /// What the contract means by a word, if anything.
-            #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$case),)+ _ => None }
-            }
-        }
-    };
-}
-
-words! {
-    /// What became of a message in this revision.
-    State {
-        /// As first sent.
-        Normal = "normal",
-        /// Changed by its sender.
-        Edited = "edited",
-        /// Withdrawn: its text and attachments are not to be used.
-        Recalled = "recalled",
-    }
-}
-words! {
-    /// What a message is.
-    Kind {
-        /// Something that someone says.
-        Message = "message",
-        /// A notice: a link in the sequence, never sent to a model.
-        System = "system",
-    }
-}
-words! {
-    /// What a sender is.
-    Role {
-        /// Another person.
-        User = "user",
-        /// The collecting account itself.
-        SelfRole = "self",
-        /// A program.
-        Bot = "bot",
-        /// The platform.
-        System = "system",
-        /// Not told.
-        Unknown = "unknown",
-    }
-}
-words! {
-    /// What sort of conversation a message stands in.
-    ConversationType {
-        /// Several people.
-        Group = "group",
-        /// Two people.
-        Private = "private",
-        /// One to many.
-        Channel = "channel",
-        /// A part of another conversation.
-        Thread = "thread",
-        /// A mailbox.
-        Mailbox = "mailbox",
-        /// Not told.
-        Unknown = "unknown",
-    }
-}
-words! {
-    /// Whether the archive has an attachment's file.
-    AttachmentState {
-        /// It is there.
-        Present = "present",
-        /// It should be there and is not.
-        Missing = "missing",
-        /// The collector did not bring it.
-        NotExported = "not_exported",
-        /// The platform no longer has it.
-        Expired = "expired",
-    }
-}
-words! {
-    /// Why a line was refused, in the order in which reasons are looked for.
-    Reason {
-        /// Longer than the configured limit.
-        TooLong = "too-long",
-        /// Bytes that are no UTF-8.
-        NotUtf8 = "not-utf8",
-        /// Text that is no JSON.
-        NotJson = "not-json",
-        /// JSON that is no object.
-        NotAnObject = "not-an-object",
-        /// More than 64 levels.
-        TooDeep = "too-deep",
-        /// A key twice in one object.
-        DuplicateKey = "duplicate-key",
-        /// Another schema.
-        SchemaUnknown = "schema-unknown",
-        /// A required field is not there.
-        MissingField = "missing-field",
-        /// A field outside its bounds.
-        BadField = "bad-field",
-        /// The event id of an earlier event that says something else.
-        EventConflict = "event-conflict",
-        /// The message and revision of an earlier event that says something else.
-        RevisionConflict = "revision-conflict",
-    }
-}
-
-/// Someone addressed in a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mention<'a> {
-    /// Everyone in the conversation.
-    pub all: bool,
-    /// Whose id it is.
-    pub id: Option<Cow<'a, str>>,
-    /// What name was written.
-    pub name: Option<Cow<'a, str>>,
-}
-
-/// A file of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment<'a> {
-    /// Its id within the message.
-    pub id: Cow<'a, str>,
-    /// Its file name.
-    pub name: Option<Cow<'a, str>>,
-    /// The media type that the platform claims.
-    pub mime: Option<Cow<'a, str>>,
-    /// Its length in bytes.
-    pub size: Option<u64>,
-    /// Its digest, as the collector wrote it.
-    pub sha256: Option<Cow<'a, str>>,
-    /// Where it should be, relative to the archive; not checked here.
-    pub path: Option<Cow<'a, str>>,
-    /// Whether it is there.
-    pub state: Option<AttachmentState>,
-}
-
-/// Where a message stands in the full source sequence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sequence<'a> {
-    /// Orders within the sequence.
-    pub index: Option<i64>,
-    /// The message just before; none says that this is the first.
-    pub predecessor: Option<Cow<'a, str>>,
-}
-
-/// What may become known of an attachment after its message was first collected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileFacts {
-    /// Bytes.
-    pub size: Option<u64>,
-    /// Hexadecimal SHA-256.
-    pub sha256: Option<String>,
-}
-
-/// Why a line cannot be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The first reason that applies, in the contract's order.
-    pub reason: Reason,
-    /// One line for a person: the field, what was found, what is wanted.
-    pub explanation: String,
-    /// The same for the same refused event or, where no event can be made out, the same bytes.
-    pub identity: Fingerprint,
-    /// Whether an event could be made out: only such a line is the same one wherever it stands.
-    pub of_event: bool,
-}
-
-impl Refusal {
-    /// Refuses a line that holds an event with this hash.
-    #[must_use]
-    pub fn of_event(reason: Reason, explanation: String, event_hash: &Fingerprint) -> Self {
-        Self { reason, explanation, identity: Self::identity_of(event_hash), of_event: true }
-    }
-
-    /// What a refused line that holds an event with this hash is known by.
-    #[must_use]
-    pub fn identity_of(event_hash: &Fingerprint) -> Fingerprint {
-        sha256(&[b"event\0", event_hash])
-    }
-
-    /// Refuses bytes in which no event can be made out.
-    #[must_use]
-    pub fn of_bytes(reason: Reason, explanation: String, bytes: &[u8]) -> Self {
-        Self { reason, explanation, identity: sha256(&[b"raw\0", bytes]), of_event: false }
-    }
-}
-
-/// Reads one line without its line end.
-///
-/// The event hash is over the canonical JSON of every key, with defined fields at their default left
-/// out at every level, unknown keys kept as they are; the content hash is over kind, state, time,
-/// sender's id, text, whom the mentions mean, `reply_to` and the attachments' ids and names. (Their `size`
-/// and `sha256` may become known later: who stores events compares these by itself.)
-///
-/// # Examples
-///
-/// ```
-/// use chatproc_core::event::{Reason, read_event};
-///
-/// let line = br#"{"schema":"chatproc.event/1","event_id":"e1","message_key":"k1","revision":0,
-///   "platform":"qq","account_id":"1","conversation":{"id":"c"},"sent_at":1782871200.5,"sender":{},"text":""}"#;
-/// assert_eq!(read_event(line).unwrap().sent_at, 1_782_871_200_500);
-/// assert_eq!(read_event(b"[]").unwrap_err().reason, Reason::NotAnObject);
-/// ```
-pub fn read_event(line: &[u8]) -> Result<Event<'_>, Refusal> {
+/// Reads one line as [`super::read_event`] does, whatever it holds: slower, and what that is held against.
+pub fn read_strictly(line: &[u8]) -> Result<Event<'_>, Refusal> {
     let json::Line { root, faults } = json::read(line).map_err(|unreadable| match unreadable {
         Unreadable::NotUtf8(explanation) => Refusal::of_bytes(Reason::NotUtf8, explanation, line),
         Unreadable::NotJson(explanation) => Refusal::of_bytes(Reason::NotJson, explanation, line),
@@ -302,7 +32,7 @@ pub fn read_event(line: &[u8]) -> Result<Event<'_>, Refusal> {
     write_object(&mut canonical, &members, Shape::Event);
     let event_hash = sha256(&[&canonical]);
     let fields = Fields::new(members);
-    let named = matches!(&fields.event_id, Some(Value::String(id)) if is_length(id, 1, 256));
+    let named = matches!(&fields.event_id, Some(Value::String(id)) if bounds::is_length(id, 1, 256));
     match fields.read() {
         Ok(mut event) => {
             event.event_hash = event_hash;
@@ -553,7 +283,7 @@ fn required_text<'a>(
     most: usize,
 ) -> Checked<Cow<'a, str>> {
     match value.unwrap_or(Value::Null) {
-        Value::String(text) if is_length(&text, least, most) => Ok(text),
+        Value::String(text) if bounds::is_length(&text, least, most) => Ok(text),
         other if most == usize::MAX => Err(Wrong::bad(field, &other, "a string")),
         Value::String(text) => Err(Wrong {
             reason: Reason::BadField,
@@ -564,32 +294,17 @@ fn required_text<'a>(
     }
 }
 
-fn is_length(text: &str, least: usize, most: usize) -> bool {
-    // No text has more characters than bytes: the count is seldom needed.
-    text.len() >= least && (text.len() <= most || text.chars().count() <= most)
-}
-
 fn natural(field: &str, value: &Value<'_>) -> Checked<u64> {
-    whole(value, 0)
-        .filter(|number| *number <= MAX_SAFE)
-        .and_then(|number| u64::try_from(number).ok())
-        .ok_or_else(|| Wrong::bad(field, value, "a whole number from 0 to 9007199254740991"))
+    number(field, value, bounds::natural, "a whole number from 0 to 9007199254740991")
 }
 
-/// Reads seconds since 1970 as milliseconds.
 fn seconds(field: &str, value: &Value<'_>) -> Checked<i64> {
-    whole(value, 3)
-        .filter(|milliseconds| (0..END_OF_TIME * 1000).contains(milliseconds))
-        .and_then(|milliseconds| i64::try_from(milliseconds).ok())
-        .ok_or_else(|| Wrong::bad(field, value, SECONDS))
+    number(field, value, bounds::seconds, SECONDS)
 }
 
-/// The value times 10^`scale` if it is a number and that is whole.
-fn whole(value: &Value<'_>, scale: u32) -> Option<i128> {
-    match value {
-        Value::Number(text) => json::scaled(text, scale),
-        _ => None,
-    }
+fn number<T>(field: &str, value: &Value<'_>, meaning: fn(&str) -> Option<T>, wanted: &str) -> Checked<T> {
+    let known = if let Value::Number(text) = value { meaning(text) } else { None };
+    known.ok_or_else(|| Wrong::bad(field, value, wanted))
 }
 
 /// Reads an optional field that holds one of a few words.
@@ -626,9 +341,8 @@ fn list<'a, T>(field: &str, value: Option<Value<'a>>, read: fn(Value<'a>) -> Che
 }
 
 fn read_platform(value: Option<Value<'_>>) -> Checked<Cow<'_, str>> {
-    let allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     match value.unwrap_or(Value::Null) {
-        Value::String(text) if is_length(&text, 1, 32) && text.bytes().all(allowed) => Ok(text),
+        Value::String(text) if bounds::is_platform(&text) => Ok(text),
         other => Err(Wrong::bad("platform", &other, "1 to 32 of the characters a-z 0-9 _ -")),
     }
 }
@@ -739,11 +453,8 @@ fn read_sequence(value: Value<'_>) -> Checked<Sequence<'_>> {
             _ => {}
         }
     }
-    let position = |value: Value<'_>| {
-        whole(&value, 0)
-            .and_then(|number| i64::try_from(number).ok())
-            .ok_or_else(|| Wrong::bad("index", &value, "a whole number of 64 bits or null"))
-    };
+    let position =
+        |value: Value<'_>| number("index", &value, bounds::position, "a whole number of 64 bits or null");
     Ok(Sequence {
         index: index.map(position).transpose()?,
         predecessor: optional_text("predecessor", predecessor)?,
@@ -758,141 +469,4 @@ fn read_selection(value: Value<'_>) -> Checked<Vec<Cow<'_, str>>> {
         Value::String(rule) => Ok(rule),
         other => Err(Wrong::bad("", &other, "a string")),
     })
-}
-
-/// Which of the contract's objects is being written.
-#[derive(Clone, Copy)]
-enum Shape {
-    Event,
-    Conversation,
-    Sender,
-    Mention,
-    Attachment,
-    Sequence,
-    Selection,
-    /// Nothing in it is defined by the contract.
-    Free,
-}
-
-/// Which value of a field says no more than leaving it out.
-#[derive(Clone, Copy)]
-enum Absent {
-    /// None: a required field or an unknown key.
-    None,
-    Null,
-    NullOrFalse,
-    NullOrNothing,
-    NullOr(&'static str),
-}
-
-impl Absent {
-    fn is(self, value: &Value<'_>) -> bool {
-        match (self, value) {
-            (Self::None, _) => false,
-            (_, Value::Null) | (Self::NullOrFalse, Value::False) => true,
-            (Self::NullOrNothing, Value::Array(items)) => items.is_empty(),
-            (Self::NullOr(word), Value::String(text)) => text == word,
-            _ => false,
-        }
-    }
-}
-
-/// What the contract defines of a key: its default and the shape of its value or the value's items.
-fn defined(shape: Shape, key: &str) -> (Absent, Shape) {
-    match (shape, key) {
-        (Shape::Event, "conversation") => (Absent::None, Shape::Conversation),
-        (Shape::Event, "sender") => (Absent::None, Shape::Sender),
-        (Shape::Event, "mentions") => (Absent::NullOrNothing, Shape::Mention),
-        (Shape::Event, "attachments") => (Absent::NullOrNothing, Shape::Attachment),
-        (Shape::Event, "sequence") => (Absent::Null, Shape::Sequence),
-        (Shape::Event, "selection") => (Absent::Null, Shape::Selection),
-        (Shape::Event, "state") => (Absent::NullOr("normal"), Shape::Free),
-        (Shape::Event, "kind") => (Absent::NullOr("message"), Shape::Free),
-        (Shape::Conversation, "type") | (Shape::Sender, "role") => (Absent::NullOr("unknown"), Shape::Free),
-        (Shape::Mention, "all") => (Absent::NullOrFalse, Shape::Free),
-        (Shape::Selection, "rules") => (Absent::NullOrNothing, Shape::Free),
-        (Shape::Event, "message_id" | "reply_to" | "collected_at" | "source")
-        | (Shape::Conversation, "name")
-        | (Shape::Sender | Shape::Mention, "id" | "name")
-        | (Shape::Attachment, "name" | "mime" | "size" | "sha256" | "path" | "state")
-        | (Shape::Sequence, "index" | "predecessor")
-        | (Shape::Selection, "window") => (Absent::Null, Shape::Free),
-        _ => (Absent::None, Shape::Free),
-    }
-}
-
-/// Writes a value in the event's canonical form.
-fn write_value(out: &mut Vec<u8>, value: &Value<'_>, shape: Shape) {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::True => out.extend_from_slice(b"true"),
-        Value::False => out.extend_from_slice(b"false"),
-        Value::Number(text) => json::write_number(out, text),
-        Value::String(text) => json::write_text(out, text),
-        Value::Array(items) => write_list(out, items, |out, item| write_value(out, item, shape)),
-        Value::Object(members) => write_object(out, members, shape),
-    }
-}
-
-/// Writes members, which stand sorted, without those at their default.
-fn write_object(out: &mut Vec<u8>, members: &[Member<'_>], shape: Shape) {
-    out.push(b'{');
-    let start = out.len();
-    for Member { key, value, .. } in members {
-        let (absent, inner) = defined(shape, key);
-        if absent.is(value) {
-            continue;
-        }
-        if out.len() > start {
-            out.push(b',');
-        }
-        json::write_text(out, key);
-        out.push(b':');
-        write_value(out, value, inner);
-    }
-    out.push(b'}');
-}
-
-fn write_list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-    out.push(b']');
-}
-
-/// Writes what the content hash is over: a list of a fixed order, so that no key is needed.
-fn write_content(out: &mut Vec<u8>, event: &Event<'_>) {
-    out.push(b'[');
-    write_optional(out, event.sender_id.as_ref());
-    out.push(b',');
-    write_optional(out, event.reply_to.as_ref());
-    // Writing into memory cannot fail.
-    let _ = write!(out, ",\"{}\",\"{}\",{},", event.kind.as_str(), event.state.as_str(), event.sent_at);
-    write_list(out, &event.mentions, |out, mention| {
-        out.extend_from_slice(if mention.all { b"[true," } else { b"[false," });
-        write_optional(out, mention.id.as_ref());
-        out.push(b']');
-    });
-    out.push(b',');
-    write_list(out, &event.attachments, |out, attachment| {
-        out.push(b'[');
-        json::write_text(out, &attachment.id);
-        out.push(b',');
-        write_optional(out, attachment.name.as_ref());
-        out.push(b']');
-    });
-    out.push(b',');
-    json::write_text(out, &event.text);
-    out.push(b']');
-}
-
-fn write_optional(out: &mut Vec<u8>, text: Option<&Cow<'_, str>>) {
-    match text {
-        None => out.extend_from_slice(b"null"),
-        Some(text) => json::write_text(out, text),
-    }
 }
