@@ -14,6 +14,10 @@ use crate::error::{Error, Result};
 
 /// The byte order mark that a file may start with.
 const BOM: &[u8] = b"\xef\xbb\xbf";
+/// How much is read at once.
+const BLOCK: usize = 1 << 18;
+/// How much is digested at once: little enough to be in the processor's nearest memory still.
+const DIGESTED: usize = 1 << 14;
 
 /// What one `stat` tells of a batch file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +158,15 @@ pub enum Line<'a> {
 /// Lines of one batch file, from where it was left.
 pub struct Lines {
     source: Box<dyn BufRead>,
-    buffer: Vec<u8>,
-    limit: usize,
+    /// What was read, up to `filled`; a line is handed out from where it stands here.
+    block: Vec<u8>,
+    filled: usize,
+    /// Where the next line begins in the block.
+    next: usize,
+    /// Where in the block that begins which the digest lacks.
+    undigested: usize,
     digest: Sha256,
+    limit: usize,
     /// Bytes before the next line.
     pub offset: u64,
     /// Lines before the next line.
@@ -191,62 +201,110 @@ impl Lines {
 
     fn at_start(source: Box<dyn BufRead>, max_line_bytes: u64) -> Self {
         let limit = usize::try_from(max_line_bytes).unwrap_or(usize::MAX);
-        Self { source, buffer: Vec::new(), limit, digest: Sha256::new(), offset: 0, number: 0 }
+        Self {
+            source,
+            block: Vec::new(),
+            filled: 0,
+            next: 0,
+            undigested: 0,
+            digest: Sha256::new(),
+            limit,
+            offset: 0,
+            number: 0,
+        }
     }
 
     /// The next line; none at the end. A whole line is done with once it was returned.
     pub fn next_line(&mut self) -> Result<Option<Line<'_>>> {
-        self.buffer.clear();
-        let mut length: u64 = 0;
-        let mut last = 0;
         // What is not counted, a byte order mark and a line end, must not hide that a line is too long.
         let room = self.limit.saturating_add(BOM.len() + 2);
-        let mut hashed = self.digest.clone();
-        let ended = loop {
-            let part = self.source.fill_buf()?;
-            if part.is_empty() {
-                break false;
+        let mut searched = 0;
+        let length = loop {
+            let rest = &self.block[self.next..self.filled];
+            if let Some(at) = memchr::memchr(b'\n', &rest[searched..]) {
+                break searched + at + 1;
             }
-            let newline = memchr::memchr(b'\n', part);
-            let taken = newline.map_or(part.len(), |at| at + 1);
-            last = part[..newline.unwrap_or(taken)].last().copied().unwrap_or(last);
-            hashed.update(&part[..taken]);
-            let kept = taken.min(room.saturating_sub(self.buffer.len()));
-            self.buffer.extend_from_slice(&part[..kept]);
-            self.source.consume(taken);
-            length += taken as u64;
-            if newline.is_some() {
-                break true;
+            searched = rest.len();
+            if searched > room {
+                return self.skip_line().map(Some);
+            }
+            if !self.fill()? {
+                let line = line_of(&self.block[self.next..self.filled], self.offset);
+                let open = Line::Open((line.len() <= self.limit).then_some(line));
+                return Ok((searched > 0).then_some(open));
             }
         };
-        if length == 0 {
-            return Ok(None);
+        let (start, offset) = (self.next, self.offset);
+        self.next += length;
+        self.pass(length as u64);
+        if self.next - self.undigested >= DIGESTED {
+            self.digest();
         }
-        if !ended {
-            let line = line_of(&self.buffer, self.offset);
-            return Ok(Some(Line::Open((line.len() <= self.limit).then_some(line))));
-        }
-        let start = self.offset;
-        self.digest = hashed;
-        self.offset += length;
-        self.number += 1;
-        let line = line_of(&self.buffer, start);
+        let line = line_of(&self.block[start..start + length], offset);
         if line.len() <= self.limit {
             return Ok(Some(Line::Whole(line)));
         }
-        let mark = if start == 0 && self.buffer.starts_with(BOM) { BOM.len() as u64 } else { 0 };
-        Ok(Some(Line::TooLong(length - 1 - u64::from(last == b'\r') - mark)))
+        Ok(Some(Line::TooLong(line.len() as u64)))
+    }
+
+    /// Reads past a line of which more was read than is allowed, without keeping it.
+    fn skip_line(&mut self) -> Result<Line<'_>> {
+        self.digest();
+        let mark = self.offset == 0 && self.block[self.next..].starts_with(BOM);
+        let (mut digest, mut length, mut last) = (self.digest.clone(), 0, 0);
+        let ended = loop {
+            let part = &self.block[self.next..self.filled];
+            let newline = memchr::memchr(b'\n', part);
+            let taken = newline.map_or(part.len(), |at| at + 1);
+            last = part[..newline.unwrap_or(taken)].last().copied().unwrap_or(last);
+            digest.update(&part[..taken]);
+            length += taken as u64;
+            self.next += taken;
+            self.undigested = self.next;
+            if newline.is_some() || !self.fill()? {
+                break newline.is_some();
+            }
+        };
+        if !ended {
+            return Ok(Line::Open(None));
+        }
+        self.digest = digest;
+        self.pass(length);
+        let uncounted = 1 + usize::from(last == b'\r') + if mark { BOM.len() } else { 0 };
+        Ok(Line::TooLong(length - uncounted as u64))
+    }
+
+    /// Counts a line as done with.
+    fn pass(&mut self, length: u64) {
+        self.offset += length;
+        self.number += 1;
+    }
+
+    /// Brings the digest up to the next line.
+    fn digest(&mut self) {
+        self.digest.update(&self.block[self.undigested..self.next]);
+        self.undigested = self.next;
+    }
+
+    /// Reads on behind what is left of the block; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        self.digest();
+        self.block.copy_within(self.next..self.filled, 0);
+        self.filled -= self.next;
+        (self.next, self.undigested) = (0, 0);
+        if self.block.len() < self.filled + BLOCK {
+            self.block.resize(self.filled + BLOCK, 0);
+        }
+        let read = self.source.read(&mut self.block[self.filled..])?;
+        self.filled += read;
+        Ok(read > 0)
     }
 
     /// How far the file was read.
     #[must_use]
     pub fn progress(&self, waiting: bool) -> Progress {
-        Progress {
-            consumed: self.offset,
-            lines: self.number,
-            digest: self.digest.clone().finalize().into(),
-            waiting,
-        }
+        let digest = self.digest.clone().chain_update(&self.block[self.undigested..self.next]);
+        Progress { consumed: self.offset, lines: self.number, digest: digest.finalize().into(), waiting }
     }
 }
 
@@ -288,7 +346,7 @@ pub fn read_again(path: &Path, offset: u64, length: u64) -> Result<Option<Vec<u8
 }
 
 fn buffered<R: Read>(source: R) -> BufReader<R> {
-    BufReader::with_capacity(1 << 18, source)
+    BufReader::with_capacity(BLOCK, source)
 }
 
 struct HashWriter<'a>(&'a mut Sha256);

@@ -6,10 +6,13 @@ mod common;
 use std::io::Write as _;
 use std::time::{Duration, SystemTime};
 
+use chatproc_core::fingerprint::sha256;
+use chatproc_core::inbox::{Line, Lines};
 use chatproc_core::store::intake::Ingested;
 use chatproc_core::store::quarantine;
 use common::world::{Delivery, delivery};
 use common::{NOW, Project};
+use proptest::prelude::*;
 
 fn line(key: &str) -> Vec<u8> {
     delivery(key, 0).line()
@@ -462,4 +465,55 @@ fn files_of_the_store_and_exported_files_are_no_batches() {
     drop(chatproc_core::store::Store::open(&project.state(), NOW).unwrap());
     let (report, _) = chatproc_core::store::intake::look(None, &input, &mut |_, _| Ok(())).unwrap();
     assert_eq!((report.files, report.counts.lines), (1, 0), "{report:?}");
+}
+
+/// What a line is by the book: its bytes, or how long it is when that is more than allowed.
+fn expected(line: &[u8], first: bool, limit: usize) -> Result<Vec<u8>, u64> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let line = if first { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+    if line.len() <= limit { Ok(line.to_vec()) } else { Err(line.len() as u64) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn lines_are_what_stands_between_newlines_wherever_what_is_read_at_once_ends(
+        lines in prop::collection::vec((prop_oneof![4 => 0..300_usize, 2 => 0..300_000_usize, 1 => 262_100..262_200_usize], any::<bool>()), 1..12),
+        limit in prop::sample::select(vec![1, 100, 262_144, 262_149, 1_000_000]),
+        (mark, open, compressed) in any::<(bool, bool, bool)>(),
+        left_at in 0..12_usize,
+    ) {
+        let mut bytes = if mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+        for (number, (length, carriage)) in lines.iter().enumerate() {
+            bytes.resize(bytes.len() + length, b'a' + u8::try_from(number).unwrap());
+            bytes.extend_from_slice(if *carriage { b"\r\n" } else { b"\n" });
+        }
+        if open {
+            bytes.pop();
+        }
+        let project = Project::new();
+        let name = if compressed { "1.jsonl.gz" } else { "1.jsonl" };
+        project.write(name, &if compressed { gz(&[&bytes]) } else { bytes.clone() });
+        let path = project.path(name);
+        let mut read = Lines::open(&path, None, limit as u64).unwrap();
+        let whole = bytes.iter().filter(|byte| **byte == b'\n').count();
+        let mut consumed = 0;
+        for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            let progress = read.progress(false);
+            prop_assert_eq!((progress.consumed, progress.lines), (consumed as u64, number as u64));
+            prop_assert_eq!(progress.digest, sha256(&[&bytes[..consumed]]));
+            if number == left_at {
+                read = Lines::again(&path, &progress, limit as u64).unwrap();
+            }
+            let wanted = expected(line, number == 0, limit);
+            match read.next_line().unwrap() {
+                Some(Line::Whole(line)) => prop_assert_eq!((Ok(line.to_vec()), number < whole), (wanted, true)),
+                Some(Line::TooLong(length)) => prop_assert_eq!((Err(length), number < whole), (wanted, true)),
+                Some(Line::Open(line)) => prop_assert_eq!((line.map(<[u8]>::to_vec), number), (wanted.ok(), whole)),
+                None => prop_assert_eq!((consumed, number), (bytes.len(), whole)),
+            }
+            consumed += line.len() + 1;
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod pass;
 mod strict;
 mod usual;
 mod words;
+mod wrong;
 
 use std::borrow::Cow;
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::bounds::{self, SCHEMA};
 use super::canonical::{Shape, write_content, write_object};
+use super::wrong::{Checked, Wrong, show};
 use super::{
     Attachment, AttachmentState, ConversationType, Event, Kind, Mention, Reason, Refusal, Role, Sequence,
     State,
@@ -58,49 +59,6 @@ fn first_fault(faults: &[json::Fault], members: Vec<Member<'_>>) -> (Reason, Str
     match Fields::new(members).check_presence() {
         Err(wrong) => (wrong.reason, wrong.explanation()),
         Ok(()) => (Reason::BadField, found(FaultKind::BadValue).unwrap_or_default()),
-    }
-}
-
-/// The first thing wrong with a line that is a sound object.
-struct Wrong {
-    reason: Reason,
-    field: String,
-    what: String,
-}
-
-type Checked<T> = Result<T, Wrong>;
-
-impl Wrong {
-    fn missing(field: &str) -> Self {
-        Self { reason: Reason::MissingField, field: field.to_owned(), what: "is missing".to_owned() }
-    }
-
-    fn bad(field: &str, value: &Value<'_>, wanted: &str) -> Self {
-        let what = format!("is {}, wanted {wanted}", show(value));
-        Self { reason: Reason::BadField, field: field.to_owned(), what }
-    }
-
-    /// The same, seen from the field that holds the one it names.
-    fn within(mut self, outer: &str) -> Self {
-        self.field = if self.field.is_empty() { outer.to_owned() } else { format!("{outer}.{}", self.field) };
-        self
-    }
-
-    fn explanation(&self) -> String {
-        format!("`{}` {}", self.field, self.what)
-    }
-}
-
-/// What was found, for an explanation.
-fn show(value: &Value<'_>) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::True => "true".to_owned(),
-        Value::False => "false".to_owned(),
-        Value::Number(text) => json::shorten(text, 40),
-        Value::String(text) => json::quote(text),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
     }
 }
 
