@@ -246,8 +246,9 @@ class InputConfig(_Section):
     settle_seconds: _Seconds = 5.0
     """A last line without a newline is read once its file has been quiet for so long and the line parses."""
     max_memory_mb: _Count = 512
-    """What reading takes at most, in MiB, but for long lines. While the first input is read, what is known of it
-    is held in memory, about 80 bytes a message; where that would be more, the store is asked, which is slower."""
+    """What reading takes at most, in MiB, but for long lines. While the first input is read, what is known of
+    it is held in memory, about 80 bytes a message; where that would be more, the store is asked, and that is
+    slower."""
 
 
 class StorageConfig(_Section):
