@@ -6,6 +6,7 @@
 
 mod bounds;
 mod canonical;
+mod keys;
 mod pass;
 mod strict;
 mod usual;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::canonical::{Shape, write_value};
+use super::keys::Keys;
 use crate::json::{self, Reader, Value};
 
 /// Where the canonical bytes of a value stand.
@@ -28,77 +29,6 @@ enum Part {
     Value(usize, usize),
     /// In what was built, without the key.
     Built(usize, usize),
-}
-
-/// The keys of one of the contract's objects.
-pub struct Keys<K, const N: usize> {
-    /// In the order in which they are usually written.
-    usual: [Key<K>; N],
-    /// Their places in canonical order.
-    sorted: [usize; N],
-}
-
-#[derive(Clone, Copy)]
-struct Key<K> {
-    key: K,
-    /// With quotes and colon.
-    written: &'static str,
-    /// The same as a number, and which of its bits count.
-    word: u128,
-    mask: u128,
-}
-
-impl<K: Copy, const N: usize> Keys<K, N> {
-    /// Keys as they are written, with quotes and colon, of at most 16 bytes.
-    pub const fn new(keys: [(K, &'static str); N]) -> Self {
-        let (first, written) = keys[0];
-        let (mut usual, mut sorted) = ([Key { key: first, written, word: 0, mask: 0 }; N], [0; N]);
-        let mut place = 0;
-        while place < N {
-            let (key, written) = keys[place];
-            let (word, mask) = word_of(written.as_bytes());
-            usual[place] = Key { key, written, word, mask };
-            let (mut rank, mut other) = (0, 0);
-            while other < N {
-                rank += is_before(keys[other].1, written) as usize;
-                other += 1;
-            }
-            sorted[rank] = place;
-            place += 1;
-        }
-        Self { usual, sorted }
-    }
-
-    /// Which key a text begins with, looked for from where the last one stood on.
-    fn find(&self, text: &[u8], from: usize) -> Option<usize> {
-        let word = text.first_chunk().map(|chunk| u128::from_le_bytes(*chunk));
-        let is_here = |place: &usize| {
-            let key = &self.usual[*place];
-            match word {
-                Some(word) => word & key.mask == key.word,
-                None => text.starts_with(key.written.as_bytes()),
-            }
-        };
-        (from..N).find(is_here).or_else(|| (0..from).find(is_here))
-    }
-}
-
-const fn word_of(bytes: &[u8]) -> (u128, u128) {
-    let (mut word, mut mask, mut at) = ([0; 16], [0; 16], 0);
-    while at < bytes.len() {
-        (word[at], mask[at]) = (bytes[at], 0xff);
-        at += 1;
-    }
-    (u128::from_le_bytes(word), u128::from_le_bytes(mask))
-}
-
-const fn is_before(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at < other.len() && (at == one.len() || one[at] < other[at])
 }
 
 /// How far a line was read, and the canonical bytes that do not stand in it.
@@ -157,7 +87,7 @@ impl<'a> Pass<'a> {
             self.json.at = after;
             self.json.space();
             let from = self.json.at;
-            read(self, key.key)?;
+            read(self, key.which)?;
             if !matches!(parts[place], Part::Missing) {
                 return None;
             }
@@ -257,6 +187,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Reads `null`, which is the field's default, or a value.
+    #[allow(clippy::option_option, reason = "none within is null, none at all the end of the pass")]
     pub fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.json.byte() != Some(b'n') {
             return read(self).map(Some);

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use super::bounds::{self, SCHEMA};
 use super::canonical::write_content;
-use super::pass::{Keys, Pass};
+use super::keys::Keys;
+use super::pass::Pass;
 use super::{Attachment, AttachmentState, ConversationType, Event, Kind, Mention, Role, Sequence, State};
 use crate::fingerprint::{Fingerprint, sha256};
 
@@ -272,7 +273,7 @@ mod tests {
             "mentions":[{"all":true}],"reply_to":null,"attachments":[{"id":"f","name":"a","size":1,"state":"present"}],
             "sequence":{"index":7,"predecessor":"j"},"selection":{"rules":["all"],"window":[1,2]},
             "collected_at":1782871260,"source":{"module":"qq","detail":"x","more":[{"local_id":4412}]}}"#;
-        let members: Vec<&str> = line.split("\n").map(str::trim).collect();
+        let members: Vec<&str> = line.split('\n').map(str::trim).collect();
         for text in [line.to_owned(), members.concat()] {
             assert!(read(&text).is_some(), "{text}");
         }
