@@ -1,8 +1,10 @@
 """The whole job on generated batches: ingest, plan, commit and export, timed as a process of its own.
 
     python benches/rounds.py --generator ../shared/bench/gen_batch.py --events 100000
-    python benches/rounds.py once DATA WORK        # one cold run; its last line is JSON
-    python benches/rounds.py more DATA WORK        # the same on the store that is there
+    python benches/rounds.py once DATA WORK [MIB]  # one cold run; its last line is JSON
+    python benches/rounds.py more DATA WORK [MIB]  # the same on the store that is there
+
+MIB is `input.max_memory_mb`.
 
 The model is played by one that finds no task: every planned group is committed with an empty answer. With
 `--baselines FOLDER` the scripts `baseline_*.py` there do the same job in turns with it, and the table shows
@@ -26,14 +28,14 @@ HERE = Path(__file__).resolve().parent
 EMPTY = {"no_task_reason": "played by the benchmark", "tasks": [], "receipts": []}
 
 
-def once(data: Path, work: Path) -> None:
+def once(data: Path, work: Path, memory_mb: int = 512) -> None:
     """One cold run over `data` with a new store in `work`."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    more(data, work)
+    more(data, work, memory_mb)
 
 
-def more(data: Path, work: Path) -> None:
+def more(data: Path, work: Path, memory_mb: int = 512) -> None:
     """One run over `data`, on the store in `work` if there is one."""
     from chatproc import _core
 
@@ -51,7 +53,7 @@ def more(data: Path, work: Path) -> None:
         "paths": [f"{data}/*.jsonl"],
         "max_line_bytes": 1 << 24,
         "settle_ms": 0,
-        "max_memory_mb": int(os.environ.get("MAX_MEMORY_MB", "512")),
+        "max_memory_mb": memory_mb,
         "now": now,
         "state": f"{work}/state.db",
         "output": "",
@@ -120,7 +122,7 @@ def main() -> None:
     """Generate what is missing, run in turns, print the table."""
     if sys.argv[1:2] in (["once"], ["more"]):
         run = once if sys.argv[1] == "once" else more
-        run(Path(sys.argv[2]), Path(sys.argv[3]))
+        run(Path(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:5]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 
 use super::messages::revision_number;
+use super::rows::insert;
 use crate::error::Result;
 use crate::revision::{EventKey, Naming, Place};
 
@@ -180,11 +181,16 @@ fn table<T>(entries: usize, capacity: usize) -> usize {
 /// Writes deliveries in the order of their identities, and leaves none.
 pub(super) fn write(conn: &Connection, deliveries: &mut Vec<Delivery>) -> Result<()> {
     deliveries.sort_unstable_by_key(|delivery| delivery.key);
-    let mut insert = conn.prepare_cached("INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
-    for Delivery { key, hash, message, revision, file, line } in deliveries.drain(..) {
-        let line = i64::try_from(line).unwrap_or(i64::MAX);
-        insert.execute(params![key, hash, message, revision_number(revision), file, line])?;
-    }
+    insert(conn, "events", 6, deliveries, |delivery, values| {
+        let Delivery { key, hash, message, revision, file, line } = delivery;
+        values.give(key)?;
+        values.give(hash)?;
+        values.give(message)?;
+        values.give(revision_number(*revision))?;
+        values.give(file)?;
+        values.give(i64::try_from(*line).unwrap_or(i64::MAX))
+    })?;
+    deliveries.clear();
     Ok(())
 }
 

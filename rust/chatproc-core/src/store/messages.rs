@@ -3,17 +3,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Statement, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::event::FileFacts;
 use crate::event::{Event, Kind, State, read_event};
 use crate::revision::{
-    Accepted, EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told,
+    Accepted, EventKey, Intake, Known, Link, Message, Naming, Place, Remembered, Slice, Told, Touched,
 };
 use crate::store::bulk::{self, Bulk, Delivery};
 use crate::store::proof;
+use crate::store::rows::{self, Values};
 
 /// What was united over several deliveries of a revision, kept where it differs from the newest line.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -259,23 +260,14 @@ pub fn write_slice(
         order.push((conversation, message.sent_at, &*message.key, at));
     }
     order.sort_unstable();
-    let mut rows = vec![0; messages.list.len()];
+    let rows = write_messages(transaction, &messages.list, &order)?;
     let mut dirty = HashSet::new();
     let mut added = 0;
-    let mut insert = transaction.prepare_cached(INSERT_MESSAGE)?;
-    let mut update = transaction.prepare_cached(UPDATE_MESSAGE)?;
-    let mut insert_line = transaction.prepare_cached("INSERT INTO lines VALUES(?1, ?2)")?;
-    let mut update_line = transaction.prepare_cached("UPDATE lines SET raw = ?2 WHERE message = ?1")?;
-    for (conversation, _, _, at) in order {
+    for &(conversation, _, key, at) in &order {
         let touched = &messages.list[at];
-        let new = touched.message.number.is_none();
-        added += u64::from(new);
-        let (write, write_line) =
-            if new { (&mut insert, &mut insert_line) } else { (&mut update, &mut update_line) };
-        let number = write_message(transaction, write, &touched.message, conversation)?;
-        write_line.execute(params![number, &touched.message.raw[..]])?;
+        added += u64::from(touched.message.number.is_none());
         for (revision, lower) in &touched.lower {
-            write_lower(transaction, number, *revision, lower)?;
+            write_lower(transaction, rows[at], *revision, lower)?;
         }
         if touched.resegment {
             dirty.insert(conversation);
@@ -283,9 +275,8 @@ pub fn write_slice(
         if let Some(place) = &touched.left {
             dirty.insert(conversations.number(place, bulk.as_deref())?);
         }
-        rows[at] = number;
         if let Some(bulk) = &mut bulk {
-            bulk.note(&touched.message.key, number);
+            bulk.note(key, rows[at]);
         }
     }
     let taken = accepted.len() as u64;
@@ -372,22 +363,50 @@ pub fn find_conversation(conn: &Connection, place: &Place) -> Result<Option<i64>
     Ok(conn.prepare_cached(sql)?.query_row(place, |row| row.get(0)).optional()?)
 }
 
-const INSERT_MESSAGE: &str = "\
-    INSERT INTO messages(message, key, conversation, revision, kind, state, sent_at, sequenced, position,
-      predecessor, cost, files, digest, content, collected_at, event_id, link, merged, proof)
-    VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+/// The columns of a message, as [`give_message`] gives them.
+const MESSAGE: &str = "\
+    messages(message, key, conversation, revision, kind, state, sent_at, sequenced, position, predecessor, cost,
+      files, digest, content, collected_at, event_id, link, merged, proof)";
+const MESSAGE_COLUMNS: usize = 19;
 const UPDATE_MESSAGE: &str = "\
     UPDATE messages SET key = ?2, conversation = ?3, revision = ?4, kind = ?5, state = ?6, sent_at = ?7,
       sequenced = ?8, position = ?9, predecessor = ?10, cost = ?11, files = ?12, digest = ?13, content = ?14,
       collected_at = ?15, event_id = ?16, link = ?17, merged = ?18, proof = ?19
     WHERE message = ?1";
 
-fn write_message(
-    transaction: &Transaction<'_>,
-    write: &mut Statement<'_>,
-    message: &Message,
-    conversation: i64,
-) -> Result<i64> {
+/// A message to be written: its conversation, what orders it there, and its place in the slice.
+type Order<'m> = (i64, i64, &'m str, usize);
+
+/// Writes messages and their lines, new ones in that order; the row of each by its place in the slice.
+fn write_messages(transaction: &Transaction<'_>, slice: &[Touched], order: &[Order<'_>]) -> Result<Vec<i64>> {
+    let message = |at: usize| &slice[at].message;
+    let (new, known): (Vec<Order<'_>>, Vec<Order<'_>>) =
+        order.iter().partition(|(.., at)| message(*at).number.is_none());
+    rows::insert(transaction, MESSAGE, MESSAGE_COLUMNS, &new, |(conversation, .., at), values| {
+        give_message(values, message(*at), *conversation)
+    })?;
+    // New rows are numbered one after the other.
+    let last = transaction.last_insert_rowid();
+    let mut numbers: Vec<i64> = slice.iter().map(|touched| touched.message.number.unwrap_or(last)).collect();
+    for ((.., at), number) in new.iter().rev().zip((0..=last).rev()) {
+        numbers[*at] = number;
+    }
+    rows::insert(transaction, "lines", 2, &new, |(.., at), values| {
+        values.give(numbers[*at])?;
+        values.give(&message(*at).raw[..])
+    })?;
+    let mut update = transaction.prepare_cached(UPDATE_MESSAGE)?;
+    let mut update_line = transaction.prepare_cached("UPDATE lines SET raw = ?2 WHERE message = ?1")?;
+    for (conversation, .., at) in known {
+        let mut values = Values::of(&mut update);
+        give_message(&mut values, message(at), conversation)?;
+        values.run()?;
+        update_line.execute(params![numbers[at], &message(at).raw[..]])?;
+    }
+    Ok(numbers)
+}
+
+fn give_message(values: &mut Values<'_, '_>, message: &Message, conversation: i64) -> Result<()> {
     let merged = if message.plain {
         None
     } else {
@@ -403,28 +422,25 @@ fn write_message(
     };
     let (position, predecessor) = link.map_or((None, None), |link| (link.index, link.predecessor.as_deref()));
     let proof = proof::message(&message.key, position, predecessor, origin.as_deref(), merged.as_deref());
-    write.execute(params![
-        message.number,
-        message.key,
-        conversation,
-        revision_number(message.revision),
-        kind_number(message.kind),
-        state_number(message.state),
-        message.sent_at,
-        link.is_some(),
-        position,
-        predecessor,
-        message.cost,
-        i64::try_from(message.files()).unwrap_or(i64::MAX),
-        message.digest,
-        message.content,
-        message.told.collected_at,
-        message.told.event_id,
-        origin,
-        merged,
-        proof,
-    ])?;
-    Ok(message.number.unwrap_or_else(|| transaction.last_insert_rowid()))
+    values.give(message.number)?;
+    values.give(&*message.key)?;
+    values.give(conversation)?;
+    values.give(revision_number(message.revision))?;
+    values.give(kind_number(message.kind))?;
+    values.give(state_number(message.state))?;
+    values.give(message.sent_at)?;
+    values.give(link.is_some())?;
+    values.give(position)?;
+    values.give(predecessor)?;
+    values.give(message.cost)?;
+    values.give(i64::try_from(message.files()).unwrap_or(i64::MAX))?;
+    values.give(message.digest)?;
+    values.give(message.content)?;
+    values.give(message.told.collected_at)?;
+    values.give(&*message.told.event_id)?;
+    values.give(origin)?;
+    values.give(merged)?;
+    values.give(proof)
 }
 
 fn write_lower(transaction: &Transaction<'_>, message: i64, revision: u64, lower: &Remembered) -> Result<()> {

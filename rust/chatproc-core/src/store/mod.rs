@@ -23,6 +23,7 @@ pub mod quarantine;
 mod reading;
 mod resegment;
 pub mod rounds;
+mod rows;
 pub mod search;
 mod slices;
 mod slim;
