@@ -363,7 +363,7 @@ impl Intake {
             );
         }
         let Delivery { message, name, kind, .. } = delivery;
-        self.name(&message, name, kind);
+        self.name(&message, name.as_deref(), kind);
         let revision = message.revision;
         let message = self.accept(message, met);
         self.events.insert(key, hash);
@@ -427,18 +427,17 @@ impl Intake {
     }
 
     /// Notes what the newest delivery calls a conversation.
-    fn name(&mut self, message: &Message, name: Option<Arc<str>>, kind: &'static str) {
+    fn name(&mut self, message: &Message, name: Option<&str>, kind: &'static str) {
         match self.names.get_mut(&message.place) {
             None => {
-                let naming =
-                    Naming { name: name.as_deref().map(str::to_owned), kind, told: message.told.clone() };
+                let naming = Naming { name: name.map(str::to_owned), kind, told: message.told.clone() };
                 self.names.insert(message.place.clone(), naming);
             }
             Some(naming) if naming.told < message.told => {
                 naming.told.clone_from(&message.told);
                 naming.kind = kind;
-                if naming.name.as_deref() != name.as_deref() {
-                    naming.name = name.as_deref().map(str::to_owned);
+                if naming.name.as_deref() != name {
+                    naming.name = name.map(str::to_owned);
                 }
             }
             Some(_) => {}

@@ -288,17 +288,14 @@ pub fn write_slice(
         file,
         line,
     });
-    match bulk {
-        Some(bulk) => {
-            bulk.take(transaction, deliveries)?;
-            bulk.soil(dirty);
-        }
-        None => {
-            bulk::write(transaction, &mut deliveries.collect())?;
-            for conversation in dirty {
-                let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
-                transaction.prepare_cached(sql)?.execute([conversation])?;
-            }
+    if let Some(bulk) = bulk {
+        bulk.take(transaction, deliveries)?;
+        bulk.soil(dirty);
+    } else {
+        bulk::write(transaction, &mut deliveries.collect())?;
+        for conversation in dirty {
+            let sql = "UPDATE conversations SET dirty = 1 WHERE conversation = ?1";
+            transaction.prepare_cached(sql)?.execute([conversation])?;
         }
     }
     for refused in &refused {

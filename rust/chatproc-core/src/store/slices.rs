@@ -65,7 +65,7 @@ pub(super) fn read_ahead<T>(
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(0);
         // Who takes them may end early: what is read then has no taker.
-        let ahead = move || drop(slices().try_for_each(|slice| sender.send(slice)));
+        let ahead = move || slices().all(|slice| sender.send(slice).is_ok());
         match thread::Builder::new().spawn_scoped(scope, ahead) {
             Ok(_) => work(&mut receiver.into_iter()),
             Err(_) => work(&mut slices()),
@@ -101,13 +101,12 @@ impl Iterator for Slices<'_> {
 
 impl Slices<'_> {
     fn slice(&mut self, batch: &Batch) -> Result<Slice> {
-        let (mut file, begin) = match self.open.take() {
-            Some(open) => open,
-            None => {
-                let file = Lines::open(&batch.path, batch.before(), self.input.max_line_bytes)?;
-                let begin = file.offset;
-                (file, begin)
-            }
+        let (mut file, begin) = if let Some(open) = self.open.take() {
+            open
+        } else {
+            let file = Lines::open(&batch.path, batch.before(), self.input.max_line_bytes)?;
+            let begin = file.offset;
+            (file, begin)
         };
         let room = self.most.min(batch.remaining());
         let mut text =
