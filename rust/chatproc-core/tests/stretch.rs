@@ -77,7 +77,9 @@ fn of_a_long_conversation_planning_reads_what_new_messages_and_edits_touch() {
         let mut round = project.round();
         let mut told = talks(0..410, grouping == Grouping::Session);
         if grouping == Grouping::Time {
-            told.iter_mut().for_each(|message| message.sequence = None);
+            for message in &mut told {
+                message.sequence = None;
+            }
         }
         deliver(&project, &mut round, 0, &told[..400], &options);
         drop(round);

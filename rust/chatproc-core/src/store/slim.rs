@@ -89,6 +89,11 @@ pub(super) fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim
     read(conn, "conversation = ?1", &[&conversation])
 }
 
+/// The same of a conversation of which nothing stands in a segment yet.
+pub(super) fn unplanned_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
+    select(conn, "NULL", "messages m WHERE conversation = ?1", &[&conversation])
+}
+
 /// Those of a conversation with a later row.
 pub(super) fn later_rows(conn: &Connection, conversation: i64, row: i64) -> Result<Vec<Slim>> {
     read(conn, "conversation = ?1 AND m.message > ?2", params![conversation, row])
@@ -103,9 +108,14 @@ pub(super) fn add_rows(conn: &Connection, messages: &[i64], rows: &mut Vec<Slim>
 }
 
 fn read(conn: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Slim>> {
+    let from = format!("messages m LEFT JOIN members s USING (message) WHERE {which}");
+    select(conn, "s.segment", &from, values)
+}
+
+fn select(conn: &Connection, segment: &str, from: &str, values: &[&dyn ToSql]) -> Result<Vec<Slim>> {
     let sql = format!(
-        "SELECT m.message, s.segment, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
-           digest FROM messages m LEFT JOIN members s USING (message) WHERE {which}"
+        "SELECT m.message, {segment}, key, sent_at, sequenced, position, predecessor, kind, state, cost, files,
+           digest FROM {from}"
     );
     let mut query = conn.prepare_cached(&sql)?;
     Ok(query.query_map(values, Slim::stored)?.collect::<rusqlite::Result<_>>()?)

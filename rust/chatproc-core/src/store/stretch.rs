@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::slim::{Slim, add_rows, later_rows, slim_rows, stored_number};
+use super::slim::{Slim, add_rows, later_rows, slim_rows, stored_number, unplanned_rows};
 use crate::error::Result;
 use crate::segment::{Continuity, Grouping, View};
 
@@ -74,7 +74,11 @@ impl Changes {
 impl Stretch {
     /// All of a conversation.
     pub(super) fn whole(conn: &Connection, conversation: i64) -> Result<Self> {
-        let rows = slim_rows(conn, conversation)?;
+        let rows = if is_planned(conn, conversation)? {
+            slim_rows(conn, conversation)?
+        } else {
+            unplanned_rows(conn, conversation)?
+        };
         Ok(Self { rows, segments: None, seen: HashSet::new(), forks: 0 })
     }
 
@@ -85,11 +89,9 @@ impl Stretch {
         view: &View,
         changes: &Changes,
     ) -> Result<Self> {
-        let planned =
-            conn.prepare_cached("SELECT 1 FROM segments WHERE conversation = ?1")?.exists([conversation])?;
         let none = Changed::default();
         let changed = changes.conversations.get(&conversation).unwrap_or(&none);
-        if planned && !changed.moved {
+        if !changed.moved && is_planned(conn, conversation)? {
             let new = later_rows(conn, conversation, changes.planned)?;
             let again = changed.segments.clone();
             let (seen, pieces) = (BTreeSet::new(), HashMap::new());
@@ -104,6 +106,11 @@ impl Stretch {
         }
         Self::whole(conn, conversation)
     }
+}
+
+/// Whether a conversation has segments.
+fn is_planned(conn: &Connection, conversation: i64) -> Result<bool> {
+    Ok(conn.prepare_cached("SELECT 1 FROM segments WHERE conversation = ?1")?.exists([conversation])?)
 }
 
 /// A stored segment, as far as its neighbours are found by it.
@@ -168,7 +175,9 @@ impl Search<'_> {
         }
         drop(query);
         let mut stretch = self.stretch(new, 0)?;
-        stretch.rows.iter_mut().for_each(|row| row.apart = true);
+        for row in &mut stretch.rows {
+            row.apart = true;
+        }
         Ok(Some(stretch))
     }
 
