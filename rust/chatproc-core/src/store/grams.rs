@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
 use icu_casemap::CaseMapper;
+use memchr::memmem;
 use rusqlite::{Connection, params};
 use serde::Deserialize;
 
@@ -176,27 +177,46 @@ impl Wanted {
         (!terms.is_empty() || !names.is_empty()).then_some(Self { terms, names })
     }
 
-    /// As an FTS expression.
-    pub(super) fn expression(&self) -> String {
-        let mut parts: Vec<String> = self.terms.iter().map(|term| Phrase::of(term).to_string()).collect();
-        if !self.names.is_empty() {
-            let names: Vec<String> = self.names.iter().map(|name| Phrase::of(name).to_string()).collect();
-            parts.push(format!("people : ({})", names.join(" OR ")));
+    /// As an FTS expression, and whether it finds those tasks alone.
+    ///
+    /// Of a word that is cut the index gathers the tasks of all its words before it gives the first: where
+    /// another term finds enough by itself, it is left to whoever reads the texts.
+    pub(super) fn expression(&self) -> (String, bool) {
+        let parts = self.parts();
+        let whole: Vec<&str> = parts.iter().filter(|part| !part.1).map(|part| part.0.as_str()).collect();
+        if whole.is_empty() {
+            (parts.iter().map(|part| part.0.as_str()).collect::<Vec<_>>().join(" AND "), true)
+        } else {
+            (whole.join(" AND "), whole.len() == parts.len())
         }
-        parts.join(" AND ")
     }
 
-    /// Whether the index has to gather all tasks of many words before it can give the first.
+    /// Whether the index has to gather the tasks of many words before it can give the first.
     pub(super) fn is_gathered(&self) -> bool {
-        self.terms.iter().chain(&self.names).any(|term| Phrase::of(term).is_cut)
+        self.parts().iter().all(|part| part.1)
+    }
+
+    /// FTS expressions that must all hold, and whether a word of each is cut.
+    fn parts(&self) -> Vec<(String, bool)> {
+        let phrase = |term: &String| {
+            let phrase = Phrase::of(term);
+            (phrase.to_string(), phrase.is_cut)
+        };
+        let mut parts: Vec<(String, bool)> = self.terms.iter().map(phrase).collect();
+        if !self.names.is_empty() {
+            let (names, cut): (Vec<String>, Vec<bool>) = self.names.iter().map(phrase).unzip();
+            parts.push((format!("people : ({})", names.join(" OR ")), cut.contains(&true)));
+        }
+        parts
     }
 
     /// Whether the task of that record is one of those that the expression finds.
-    pub(super) fn is_in(&self, record: &str) -> Result<bool> {
-        if self.terms.iter().any(|term| is_plain(term) && !record.contains(term.as_str())) {
+    pub(super) fn is_in(&self, record: &[u8]) -> Result<bool> {
+        let lacks = |term: &String| is_plain(term) && memmem::find(record, term.as_bytes()).is_none();
+        if self.terms.iter().any(lacks) || (!self.names.is_empty() && self.names.iter().all(lacks)) {
             return Ok(false);
         }
-        let texts: Texts<'_> = serde_json::from_str(record)?;
+        let texts: Texts<'_> = serde_json::from_slice(record)?;
         let people: Vec<Cow<'_, str>> = texts.people.iter().map(|person| fold(&person.name)).collect();
         let rest = [&texts.title, &texts.event, &texts.notes].into_iter().chain(&texts.location);
         let rest: Vec<Cow<'_, str>> =
@@ -245,7 +265,7 @@ impl Display for Phrase {
 
 /// The FTS expression for one of the people, or nothing where none is named.
 pub(super) fn naming(people: &[String]) -> Option<String> {
-    Some(Wanted::of("", people)?.expression())
+    Some(Wanted::of("", people)?.expression().0)
 }
 
 #[cfg(test)]

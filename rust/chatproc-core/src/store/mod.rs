@@ -8,6 +8,7 @@ mod build;
 mod bulk;
 pub mod commit;
 pub mod connections;
+mod counts;
 pub mod coverage;
 pub mod explain;
 mod grams;
@@ -439,6 +440,40 @@ mod tests {
         assert!(
             matches!(error, Error::StoreVersion { found, known: 1, .. } if found == version_of(MIGRATIONS))
         );
+    }
+
+    #[test]
+    fn tasks_of_an_older_store_are_counted_and_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let old = Store::open_with(&path, 1, &MIGRATIONS[..5]).unwrap();
+        let record = serde_json::json!({
+            "title": "交报告 2026", "event": "", "priority": "P1", "priority_reason": "", "status": "open",
+            "status_by": "model", "priority_by": "model",
+            "time": {"start": null, "due": "2026-07-03", "timezone": "UTC", "original": null, "check": null},
+            "people": [], "location": null, "action_steps": [], "notes": "", "needs_review": false,
+            "review_reasons": [], "source_message_keys": [], "sources": [], "attachment_evidence": [],
+            "owner": {"platform": "qq", "account_id": "1", "conversation": {"id": "a", "name": null, "type": "group"}},
+            "context": {"group_id": "", "subject": [], "history": [], "continuity": []},
+            "processing": {"rules_file": "", "rules_sha256": "", "model": "", "settings_fp": "", "content_fp": [],
+                           "time": "", "times_version": 1, "usage": {}},
+        });
+        old.conn.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        old.conn
+            .execute(
+                "INSERT INTO tasks VALUES (1, 't_1', 1, 'open', 'model', 'P1', 1783123199999, 0, 0, 1, 1, ?1)",
+                [record.to_string()],
+            )
+            .unwrap();
+        drop(old);
+        let store = Store::open(&path, 7).unwrap();
+        for query in [None, Some("报告"), Some("2026"), Some("告 20"), Some("6")] {
+            let query = search::Query { query: query.map(str::to_owned), ..search::Query::default() };
+            let zone = crate::zone::Zone::named("UTC").unwrap();
+            let page = search::search(&store.conn, &query, &zone).unwrap();
+            assert_eq!((page.total, page.tasks.len()), (1, 1), "{query:?}");
+        }
+        assert_eq!(tasks::counts(&store.conn).unwrap(), [("open".to_owned(), 1)]);
     }
 
     #[test]

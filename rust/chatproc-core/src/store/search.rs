@@ -9,6 +9,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, Statement, params_from_iter};
 use serde::{Deserialize, Serialize};
 
+use super::counts::SPAN_BITS;
 use super::grams::Wanted;
 pub use super::grams::index;
 pub(super) use super::grams::naming;
@@ -22,8 +23,6 @@ use crate::zone::{Edge, Zone};
 const MAX_LIMIT: i64 = 1000;
 /// The longest query or name, in characters.
 const MAX_QUERY: usize = 1000;
-/// `task_counts.span`: a due time without its last bits.
-const SPAN_BITS: u32 = 26;
 
 /// How many tasks a search looks at.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { counted: 5_000, tried: 500, walked: 20_000 }
+        Self { counted: 4_000, tried: 1_500, walked: 20_000 }
     }
 }
 
@@ -161,8 +160,10 @@ struct Filter {
 struct Set {
     /// SQL of their numbers.
     numbers: String,
-    /// SQL that tells whether a row of `tasks` is one; none where its text tells.
+    /// SQL that tells whether a row of `tasks` is one, where a row tells.
     test: Option<String>,
+    /// Whether they are those whose texts hold what is looked for, and no others.
+    is_of_text: bool,
 }
 
 impl Filter {
@@ -183,10 +184,10 @@ impl Filter {
         if filter.statuses.is_empty() {
             filter.statuses.extend(Status::ALL);
         }
-        if let Some(expression) = filter.text.as_ref().map(Wanted::expression) {
+        if let Some((expression, is_of_text)) = filter.text.as_ref().map(Wanted::expression) {
             let value = filter.value(expression);
             let numbers = format!("SELECT rowid AS task FROM task_search WHERE task_search MATCH {value}");
-            filter.sets.push(Set { numbers, test: None });
+            filter.sets.push(Set { numbers, test: None, is_of_text });
         }
         for (column, wanted) in [("platform", &query.platform), ("id", &query.conversation)] {
             if let Some(wanted) = wanted {
@@ -200,17 +201,22 @@ impl Filter {
                         "EXISTS(SELECT 1 FROM task_conversations s CROSS JOIN conversations c USING (conversation)
                                 WHERE s.task = tasks.task AND c.{column} = {value})"
                     )),
+                    is_of_text: false,
                 });
             }
         }
         if let Some(from) = filter.updated_from {
             let statuses = words(&filter.statuses, Status::as_str);
-            let after = format!("updated_at >= {from}");
             filter.sets.push(Set {
                 numbers: format!(
-                    "SELECT task FROM tasks INDEXED BY tasks_updated WHERE status IN ({statuses}) AND {after}"
+                    "SELECT task FROM tasks INDEXED BY tasks_updated
+                     WHERE status IN ({statuses}) AND updated_at >= {from}"
                 ),
-                test: Some(after),
+                // Rows are wide.
+                test: Some(format!(
+                    "(SELECT t.updated_at FROM tasks t INDEXED BY tasks_places WHERE t.task = tasks.task) >= {from}"
+                )),
+                is_of_text: false,
             });
         }
         Ok(filter)
@@ -248,7 +254,7 @@ impl Filter {
     /// Tasks by status, priority and due time.
     fn by_columns(&self) -> Set {
         let by = format!("INDEXED BY tasks_priority WHERE {}", self.by_priority());
-        Set { numbers: format!("SELECT task FROM tasks {by}"), test: Some("TRUE".to_owned()) }
+        Set { numbers: format!("SELECT task FROM tasks {by}"), test: None, is_of_text: false }
     }
 
     /// The conditions as the index by priority takes them.
@@ -362,10 +368,11 @@ impl Search<'_> {
             let walk = self.walk(usize::MAX)?.map_or_else(Vec::new, |walk| walk.places);
             return Ok(Found { total: of_columns, is_least: false, places: walk });
         }
-        if of_columns > bound && filter.text.as_ref().is_some_and(Wanted::is_gathered) {
-            if let Some(walk) = self.walk(self.bounds.tried)? {
-                return Ok(self.walked(walk, 0));
-            }
+        if of_columns > bound
+            && filter.text.as_ref().is_some_and(Wanted::is_gathered)
+            && let Some(walk) = self.walk(self.bounds.tried)?
+        {
+            return Ok(self.walked(walk, 0));
         }
         let mut sets = filter.sets.clone();
         if of_columns <= bound {
@@ -377,7 +384,7 @@ impl Search<'_> {
             if members.number <= bound {
                 return self.all(set, members);
             }
-            if set.test.is_none() || filter.text.is_none() {
+            if set.is_of_text || filter.text.is_none() {
                 least = least.max(members.passing.len());
             }
         }
@@ -390,7 +397,7 @@ impl Search<'_> {
     /// All that pass, of a set that was seen whole.
     fn all(&self, set: &Set, members: Members) -> Result<Found> {
         let mut places = members.passing;
-        if set.test.is_some() && self.filter.text.is_some() {
+        if !set.is_of_text && self.filter.text.is_some() {
             let mut text = self.texts()?;
             let mut held = Vec::new();
             for place in places {
@@ -419,7 +426,8 @@ impl Search<'_> {
     /// rows are wide and a common word finds many.
     fn members(&self, set: &Set, most: usize) -> Result<Members> {
         let mut conditions = vec![self.filter.columns()];
-        conditions.extend(self.filter.tests().map(str::to_owned));
+        let others = self.filter.tests().filter(|&test| set.test.as_deref() != Some(test));
+        conditions.extend(others.map(str::to_owned));
         let sql = format!(
             "SELECT {}, {} FROM ({} LIMIT {most}) CROSS JOIN tasks INDEXED BY tasks_places USING (task)",
             self.order.columns(),
@@ -512,7 +520,7 @@ impl Search<'_> {
     fn holds(&self, record: &mut Statement<'_>, place: &Place) -> Result<bool> {
         let Some(wanted) = &self.filter.text else { return Ok(true) };
         let is_in = |row: &Row<'_>| {
-            let record = row.get_ref(0)?.as_str()?;
+            let record = row.get_ref(0)?.as_bytes()?;
             Ok(wanted.is_in(record))
         };
         record.query_row([place.task()], is_in)?

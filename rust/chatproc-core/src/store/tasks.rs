@@ -8,7 +8,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::outbox::{self, TaskEvent};
-use super::proof;
+use super::{counts, proof};
 use crate::document::{Related, TaskView};
 use crate::error::{Error, Result};
 use crate::task::{By, Deliverable, Person, Priority, Record, Status, Time, deliverables};
@@ -176,6 +176,7 @@ pub(super) struct Stored {
     pub task_id: String,
     pub revision: i64,
     pub record: Record,
+    updated_at: i64,
 }
 
 /// Who makes a revision, when and why.
@@ -186,7 +187,7 @@ pub(super) struct Author<'a> {
     pub why: &'a str,
 }
 
-const STORED_COLUMNS: &str = "task, task_id, revision, record";
+const STORED_COLUMNS: &str = "task, task_id, revision, record, updated_at";
 
 fn read_stored(row: &Row<'_>) -> Result<Stored> {
     Ok(Stored {
@@ -194,6 +195,7 @@ fn read_stored(row: &Row<'_>) -> Result<Stored> {
         task_id: row.get("task_id")?,
         revision: row.get("revision")?,
         record: read_record(row)?,
+        updated_at: row.get("updated_at")?,
     })
 }
 
@@ -233,7 +235,9 @@ pub(super) fn add(
         conversation,
         commit
     ])?;
-    Ok(Stored { task: conn.last_insert_rowid(), task_id, revision: 0, record })
+    let task = conn.last_insert_rowid();
+    counts::added(conn, &record)?;
+    Ok(Stored { task, task_id, revision: 0, record, updated_at: at })
 }
 
 /// Makes `record` the task's next revision and publishes it; returns the outbox row.
@@ -244,22 +248,16 @@ pub(super) fn revise(
     author: &Author<'_>,
     zone: &Zone,
 ) -> Result<i64> {
-    task.record = record;
+    let old = std::mem::replace(&mut task.record, record);
     task.revision += 1;
-    conn.prepare_cached(
-        "UPDATE tasks SET revision = ?2, status = ?3, status_by = ?4, priority = ?5, due_at = ?6,
-           updated_at = ?7, record = ?8 WHERE task = ?1",
-    )?
-    .execute(params![
-        task.task,
-        task.revision,
-        task.record.status.as_str(),
-        task.record.status_by.as_str(),
-        task.record.priority.as_str(),
-        task.record.due_at()?,
-        author.at,
-        serde_json::to_string(&task.record)?
-    ])?;
+    write(conn, task)?;
+    let record = &task.record;
+    let moved = (old.status, old.priority, &old.time) != (record.status, record.priority, &record.time);
+    if moved || task.updated_at != author.at {
+        task.updated_at = author.at;
+        place(conn, task)?;
+        counts::changed(conn, &old, &task.record)?;
+    }
     let revision = outbox::Revision {
         task: task.task,
         task_id: &task.task_id,
@@ -270,6 +268,24 @@ pub(super) fn revise(
         why: author.why,
     };
     outbox::append(conn, &revision, zone)
+}
+
+/// Writes what no index holds.
+fn write(conn: &Connection, task: &Stored) -> Result<()> {
+    let sql = "UPDATE tasks SET revision = ?2, status_by = ?3, record = ?4 WHERE task = ?1";
+    let record = serde_json::to_string(&task.record)?;
+    let values = params![task.task, task.revision, task.record.status_by.as_str(), record];
+    conn.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Writes what lists are ordered by: each value stands in several indexes.
+fn place(conn: &Connection, task: &Stored) -> Result<()> {
+    let sql = "UPDATE tasks SET status = ?2, priority = ?3, due_at = ?4, updated_at = ?5 WHERE task = ?1";
+    let (status, priority) = (task.record.status.as_str(), task.record.priority.as_str());
+    let due_at = task.record.due_at()?;
+    conn.prepare_cached(sql)?.execute(params![task.task, status, priority, due_at, task.updated_at])?;
+    Ok(())
 }
 
 // ── what users say ─────────────────────────────────────────────────────────────────────────────────

@@ -10,25 +10,6 @@ CREATE TABLE task_counts(
   PRIMARY KEY(status, priority, span)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO task_counts SELECT status, priority, due_at >> 26, count(*) FROM tasks GROUP BY 1, 2, 3;
-CREATE TRIGGER tasks_added AFTER INSERT ON tasks BEGIN
-  INSERT INTO task_counts VALUES (new.status, new.priority, new.due_at >> 26, 1)
-    ON CONFLICT DO UPDATE SET tasks = tasks + 1;
-END;
-CREATE TRIGGER tasks_gone AFTER DELETE ON tasks BEGIN
-  UPDATE task_counts SET tasks = tasks - 1
-    WHERE status = old.status AND priority = old.priority AND span = old.due_at >> 26;
-  DELETE FROM task_counts
-    WHERE status = old.status AND priority = old.priority AND span = old.due_at >> 26 AND tasks = 0;
-END;
-CREATE TRIGGER tasks_changed AFTER UPDATE OF status, priority, due_at ON tasks
-WHEN old.status <> new.status OR old.priority <> new.priority OR old.due_at <> new.due_at BEGIN
-  UPDATE task_counts SET tasks = tasks - 1
-    WHERE status = old.status AND priority = old.priority AND span = old.due_at >> 26;
-  DELETE FROM task_counts
-    WHERE status = old.status AND priority = old.priority AND span = old.due_at >> 26 AND tasks = 0;
-  INSERT INTO task_counts VALUES (new.status, new.priority, new.due_at >> 26, 1)
-    ON CONFLICT DO UPDATE SET tasks = tasks + 1;
-END;
 
 -- All that filters and orders ask of a task that a search found: rows are wide.
 CREATE INDEX tasks_places ON tasks(task, status, priority, due_at, updated_at);
