@@ -4,11 +4,13 @@
     python tests/fuzz_importers.py 30 --blind         # seeded damage alone
     python tests/fuzz_importers.py 5 --reader mbox    # one reader, or several
     python tests/fuzz_importers.py --again FILE…      # inputs that were kept
+    python tests/fuzz_importers.py --keep             # what reached new lines, into the project
 
 What must hold for any bytes: the import ends in reasonable time, in a plain refusal or in events that the
 core accepts, as many as the report says. An input that breaks this is kept in `fuzz-faults`, the first of
-each fault; inputs that reach new lines go on growing in `fuzz-corpus`. Readers take turns, each in a process
-of its own, so that one that dies or hangs stops no other and an attack may end at any time.
+each fault; inputs that reach new lines go on growing in `fuzz-corpus`, and the smallest of them that reach
+lines which no sample reaches are kept in `tests/damaged`, which the suite reads. Readers take turns, each in
+a process of its own, so that one that dies or hangs stops no other and an attack may end at any time.
 """
 
 from __future__ import annotations
@@ -28,10 +30,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+TraceFunction: TypeAlias = "Callable[[FrameType, str, Any], Any]"
 
 SAMPLES = Path(__file__).parent / "samples"
 FAULTS = Path("fuzz-faults")
 CORPUS = Path("fuzz-corpus")
+KEPT = Path(__file__).parent / "damaged"
+IMPORTERS = str(Path("chatproc") / "importers")
 SLOW_SECONDS = 10.0
 TURN_SECONDS = 100.0
 # A process that has not ended so long after its turn hangs: libFuzzer's own limit for an input is shorter.
@@ -232,12 +243,60 @@ class Turn:
         self.tell()
 
 
-def kept(reader: str, name: str, content: bytes) -> Path:
-    """Keep an input that broke something, under a name that tells its format and file name."""
-    FAULTS.mkdir(exist_ok=True)
-    path = FAULTS / f"{reader}__{hashlib.sha256(content).hexdigest()[:12]}__{name}"
+def kept(reader: str, name: str, content: bytes, folder: Path = FAULTS) -> Path:
+    """Keep an input, as one that broke something, under a name that tells its format and file name."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{reader}__{hashlib.sha256(content).hexdigest()[:12]}__{name}"
     path.write_bytes(content)
     return path
+
+
+def strike_again(path: Path, folder: Path) -> None:
+    """One input that was kept."""
+    reader, _, name = path.name.split("__", 2)
+    check(reader, name, path.read_bytes(), folder)
+
+
+def lines_reached(form: str, name: str, content: bytes, folder: Path) -> set[tuple[str, int]]:
+    """The lines of the importers that this import passes."""
+    reached: set[tuple[str, int]] = set()
+
+    def line(frame: FrameType, event: str, argument: object) -> TraceFunction:
+        del argument
+        if event == "line":
+            reached.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
+
+    def call(frame: FrameType, event: str, argument: object) -> TraceFunction | None:
+        del event, argument
+        return line if IMPORTERS in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        check(form, name, content, folder)
+    finally:
+        sys.settrace(before)
+    return reached
+
+
+def keep_the_least(reader: str, folder: Path) -> int:
+    """Keep the smallest inputs of the corpus that reach lines which no sample and no kept input reaches."""
+    samples = samples_of(reader)
+    earlier = [(path.name.split("__", 2)[2], path.read_bytes()) for path in KEPT.glob(f"{reader}__*")]
+    reached: set[tuple[str, int]] = set()
+    for name, content in (*samples, *earlier):
+        reached |= lines_reached(reader, name, content, folder)
+    grown = [path.read_bytes() for path in (CORPUS / reader).glob("*")]
+    count = 0
+    for content in sorted(filter(None, grown), key=lambda content: (len(content), content)):
+        name, damage = samples[content[0] % len(samples)][0], content[1:]
+        lines = lines_reached(reader, name, damage, folder)
+        if not lines <= reached:
+            reached |= lines
+            kept(reader, name, damage, KEPT)
+            count += 1
+    return count
 
 
 def attack(turn: Turn, seconds: float, seed: int) -> None:
@@ -354,14 +413,19 @@ def main() -> None:
     options.add_argument("--reader", nargs="+", metavar="FORMAT", help="those alone")
     options.add_argument("--log", type=Path, metavar="FILE", help="the table, anew after each turn")
     options.add_argument("--again", nargs="+", type=Path, metavar="FILE", help="kept inputs")
+    options.add_argument("--keep", action="store_true", help="the least of the corpus, in tests/damaged")
     options.add_argument("--turn", type=Path, help=argparse.SUPPRESS)
     settings = options.parse_args()
     blind = settings.blind or find_spec("atheris") is None
     if settings.again:
         with tempfile.TemporaryDirectory() as folder:
             for path in settings.again:
-                reader, _, name = path.name.split("__", 2)
-                check(reader, name, path.read_bytes(), Path(folder))
+                strike_again(path, Path(folder))
+    elif settings.keep:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+            for reader in settings.reader or sorted({reader for reader, _, _ in corpus()}):
+                sys.stdout.write(f"{reader}: {keep_the_least(reader, Path(folder))} kept\n")
+                sys.stdout.flush()
     elif settings.turn:
         turn = Turn(settings.reader[0], settings.turn)
         (attack if blind else attack_guided)(turn, 60 * settings.minutes, settings.seed)
