@@ -4,6 +4,7 @@ use chatproc_core::error::Error;
 use chatproc_core::fingerprint::task_event_id as event_id;
 use chatproc_core::fingerprint::task_id;
 use chatproc_core::store::commit::{Committed, GroupCommit, commit_groups};
+use chatproc_core::store::ledger;
 use chatproc_core::store::tasks::{history, update_priority, update_status};
 use serde_json::{Value, json};
 
@@ -401,4 +402,20 @@ fn only_live_messages_since_the_start_count_as_cited() {
     let segment = world.segment(&["m1", "m2", "m3", "m4"]);
     world.commit(&[segment.clone()], &[draft(&["m2", "m3"]), draft(&["m3"])]).unwrap();
     assert_eq!(world.cited(&segment), 1);
+}
+
+#[test]
+fn a_commit_forgives_the_failures_of_what_it_finished() {
+    let mut world = World::new();
+    let conversation = world.conversation("qq", "999000");
+    world.message(conversation, "m1", "周五前交");
+    let segment = world.segment(&["m1"]);
+    let (failed, settings_fp) = ([(segment.segment, segment.content_fp)], world.settings_fp);
+    let transaction = world.conn.transaction().unwrap();
+    ledger::fail(&transaction, &failed, &settings_fp, NOW, "the model is away", true).unwrap();
+    transaction.commit().unwrap();
+    let failures = |world: &World| world.number("SELECT count(*) FROM failures WHERE reason <> ?1", "");
+    assert_eq!(failures(&world), 1);
+    world.commit(&[segment], &[]).unwrap();
+    assert_eq!(failures(&world), 0);
 }

@@ -3,9 +3,10 @@
 use chatproc_core::plan::Options;
 use chatproc_core::segment::Grouping;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::chat::{Answer, Chat, verdict};
+use crate::common::settings;
 use crate::common::world::{Delivery, delivery, world};
 
 #[derive(Clone, Debug)]
@@ -110,4 +111,22 @@ proptest! {
             check(&chat);
         }
     }
+}
+
+#[test]
+fn a_group_that_is_committed_twice_leaves_both_commits_sound() {
+    let mut chat = Chat::new(Options::default());
+    chat.deliver(&[delivery("m1", 60)]);
+    let mut round = chat.project.round();
+    round.begin(chat.now).unwrap();
+    let plan = round.plan(chat.options.clone(), settings()).unwrap();
+    for _ in 0..2 {
+        let outcome = serde_json::from_value(json!({"no_task_reason": "only talk"})).unwrap();
+        let groups = vec![(plan.groups[0].id.clone(), outcome)];
+        let ended = round.commit(groups, &json!({"requests": 1}), chat.now).unwrap();
+        assert!(ended[0].is_ok(), "{ended:?}");
+    }
+    drop(round);
+    let verdict = chat.verdict();
+    assert!(verdict.ok, "{:?}", verdict.breaks);
 }
