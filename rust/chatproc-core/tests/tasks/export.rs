@@ -134,6 +134,25 @@ fn a_file_that_was_published_with_other_bytes_is_never_published_anew() {
 }
 
 #[test]
+fn while_another_file_holds_one_of_its_rows_a_file_is_not_published() {
+    let mut world = world_with_events(3);
+    for (first, last) in [(3, 9), (0, 1), (2, 2), (1, 2), (0, 9)] {
+        let folder = TempDir::new().unwrap();
+        let other = folder.path().join(format!("todos-{first:012}-{last:012}.jsonl"));
+        fs_err::write(&other, "of a store that was put back from a copy").unwrap();
+        let error = export(&mut world.conn, folder.path(), |_| ()).unwrap_err();
+        assert!(error.to_string().contains(&*other.to_string_lossy()), "{error}");
+        assert_eq!(files(folder.path()).len(), 1);
+    }
+    let folder = TempDir::new().unwrap();
+    for (first, last) in [(0, 0), (4, 9)] {
+        let beside = format!("todos-{first:012}-{last:012}.jsonl");
+        fs_err::write(folder.path().join(beside), "other rows").unwrap();
+    }
+    assert_eq!(export_to(&mut world, folder.path()), Exported { files: 1, events: 3 });
+}
+
+#[test]
 fn a_file_of_an_export_that_was_not_marked_is_marked_and_not_written_again() {
     let mut world = world_with_events(2);
     let folder = TempDir::new().unwrap();

@@ -56,6 +56,18 @@ fn merging_a_record_with_itself_says_nothing_new() {
     assert_eq!(read, record);
 }
 
+#[test]
+fn an_update_keeps_the_sources_that_it_does_not_tell() {
+    let old = with_files(&[&[], &[]]);
+    let mut new = old.clone();
+    new.sources.remove(0);
+    let keys = |record: &Record| -> Vec<String> {
+        record.sources.iter().map(|source| source.message_key.clone()).collect()
+    };
+    assert_eq!(keys(&new), ["m1"]);
+    assert_eq!(keys(&merge(&old, new)), ["m0", "m1"]);
+}
+
 /// An attachment's id, name and digest.
 type File = (&'static str, Option<&'static str>, Option<&'static str>);
 
