@@ -58,9 +58,13 @@ impl<'t> Text<'t> {
         &self.letters
     }
 
-    /// The message's own wording of the letters `from..to`, without white space around it.
+    /// The message's own wording of the letters `from..to`, without white space around it. A character that
+    /// was spelled out (㈰ is read as "(日)") stands in it whole.
     pub(super) fn wording(&self, from: usize, to: usize) -> &'t str {
-        self.source[self.origins[from]..self.origins[to]].trim()
+        let begin = self.origins[from];
+        let last = if from < to { self.origins[to - 1] } else { begin };
+        let end = self.origins[to..].iter().copied().find(|&at| at > last).unwrap_or(begin);
+        self.source[begin..end].trim()
     }
 
     /// Whether the letter was written as a capital.
@@ -129,5 +133,14 @@ mod tests {
         let found = text.letters().iter().position(|letter| *letter == '周').unwrap();
         assert_eq!(text.wording(found, text.letters().len() - 1), "週五　１７：００");
         assert!(Text::new("May").is_capital(0));
+    }
+
+    #[test]
+    fn a_character_that_is_spelled_out_stands_whole_in_the_wording() {
+        let text = Text::new("到㈰n");
+        assert_eq!(text.letters(), ['到', '(', '日', ')', 'n']);
+        assert_eq!(text.wording(2, 3), "㈰");
+        assert_eq!(text.wording(0, 2), "到㈰");
+        assert_eq!(text.wording(4, 5), "n");
     }
 }
