@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, params};
 
 use super::ledger::Member;
 use super::messages::{kind_of, state_of};
@@ -92,11 +92,6 @@ pub(super) fn slim_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim
 /// The same of a conversation of which nothing stands in a segment yet.
 pub(super) fn unplanned_rows(conn: &Connection, conversation: i64) -> Result<Vec<Slim>> {
     select(conn, "NULL", "messages m WHERE conversation = ?1", &[&conversation])
-}
-
-/// Those of a conversation with a later row.
-pub(super) fn later_rows(conn: &Connection, conversation: i64, row: i64) -> Result<Vec<Slim>> {
-    read(conn, "conversation = ?1 AND m.message > ?2", params![conversation, row])
 }
 
 /// Adds those in the rows of a list.

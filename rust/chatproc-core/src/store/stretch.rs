@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::slim::{Slim, add_rows, later_rows, slim_rows, stored_number, unplanned_rows};
+use super::slim::{Slim, add_rows, slim_rows, stored_number, unplanned_rows};
 use crate::error::Result;
 use crate::segment::{Continuity, Grouping, View};
 
@@ -24,15 +24,13 @@ pub(super) struct Stretch {
     pub(super) forks: i64,
 }
 
-/// What came since the last plan, of all conversations.
-pub(super) struct Changes {
-    /// The newest row that is planned.
-    planned: i64,
-    conversations: HashMap<i64, Changed>,
-}
+/// What came since the last plan, by conversation.
+pub(super) struct Changes(HashMap<i64, Changed>);
 
 #[derive(Default)]
 struct Changed {
+    /// Rows of new messages.
+    new: Vec<i64>,
     /// Segments of the messages that changed in their places.
     segments: BTreeSet<i64>,
     /// Whether one may have another place.
@@ -41,13 +39,22 @@ struct Changed {
 
 impl Changes {
     pub(super) fn read(conn: &Connection) -> Result<Self> {
-        let newest = "SELECT coalesce(max(message), 0) FROM members";
-        let planned = conn.query_row(newest, [], |row| row.get(0))?;
+        let mut conversations: HashMap<i64, Changed> = HashMap::new();
+        let newest = "SELECT max(message) FROM members";
+        let planned: Option<i64> = conn.query_row(newest, [], |row| row.get(0))?;
+        // Where nothing is planned, all is new.
+        if let Some(planned) = planned {
+            let sql = "SELECT message, conversation FROM messages WHERE message > ?1";
+            let mut query = conn.prepare_cached(sql)?;
+            let mut rows = query.query([planned])?;
+            while let Some(row) = rows.next()? {
+                conversations.entry(row.get(1)?).or_default().new.push(row.get(0)?);
+            }
+        }
         let sql = "SELECT m.conversation, g.conversation, segment, moved FROM changed
                    JOIN messages m USING (message) JOIN members USING (message) JOIN segments g USING (segment)";
         let mut query = conn.prepare_cached(sql)?;
         let mut rows = query.query([])?;
-        let mut conversations: HashMap<i64, Changed> = HashMap::new();
         while let Some(row) = rows.next()? {
             let moved: bool = row.get(3)?;
             for conversation in [row.get(0)?, row.get(1)?] {
@@ -56,7 +63,7 @@ impl Changes {
                 changed.segments.insert(row.get(2)?);
             }
         }
-        Ok(Self { planned, conversations })
+        Ok(Self(conversations))
     }
 
     /// Whether a message that is planned changed since.
@@ -90,9 +97,10 @@ impl Stretch {
         changes: &Changes,
     ) -> Result<Self> {
         let none = Changed::default();
-        let changed = changes.conversations.get(&conversation).unwrap_or(&none);
+        let changed = changes.0.get(&conversation).unwrap_or(&none);
         if !changed.moved && is_planned(conn, conversation)? {
-            let new = later_rows(conn, conversation, changes.planned)?;
+            let mut new = Vec::new();
+            add_rows(conn, &changed.new, &mut new)?;
             let again = changed.segments.clone();
             let (seen, pieces) = (BTreeSet::new(), HashMap::new());
             let search = Search { conn, conversation, view, again, seen, pieces };
