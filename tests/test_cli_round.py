@@ -103,7 +103,7 @@ def finished(project: Project) -> Project:
 def test_reading_commands_without_a_store_are_empty_and_create_nothing(project: Project) -> None:
     before = sorted(project.root.rglob("*"))
     assert project.document("status")["messages"] == 0
-    assert project.document("tasks") == {"tasks": [], "next_cursor": None, "total": 0}
+    assert project.document("tasks") == {"tasks": [], "next_cursor": None, "total": 0, "at_least": False}
     assert project.document("preview")["groups"] == []
     assert project.document("quarantine") == {"lines": []}
     assert project.document("export")["events"] == 0
