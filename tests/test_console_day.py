@@ -197,16 +197,16 @@ def test_a_day(  # noqa: PLR0915 - a day is long
     # Search, read a source.
     page.get_by_role("searchbox").fill("302")
     page.keyboard.press("Enter")
-    assert page.locator("#found").inner_text() == "Tasks found: 1"
+    sync_api.expect(page.locator("#found")).to_have_text("Tasks found: 1")
     page.get_by_role("link", name="交实验报告到 302").click()
-    assert page.locator(".source mark").all_inner_texts() == ["昨天 17:00 前", "302"]
+    sync_api.expect(page.locator(".source mark")).to_have_text(["昨天 17:00 前", "302"])
     assert "大家实验做完了吗" in page.locator(".talk").inner_text()
     picture(page, "task")
 
     # Complete it, with a note.
     page.get_by_label("Note").fill("交给了助教")
     page.get_by_role("button", name="Done").click()
-    assert page.get_by_role("status").inner_text() == "Done."
+    sync_api.expect(page.get_by_role("status")).to_have_text("Done.")
     (done,) = list_tasks(config, query="302")
     assert (done.status, done.record["status_by"]) == ("completed", "user")
 
@@ -214,11 +214,11 @@ def test_a_day(  # noqa: PLR0915 - a day is long
     page.goto(f"http://127.0.0.1:{console.port}/tasks?q=%E6%A8%A1%E6%9D%BF")
     page.locator(".task h3 a").click()
     page.locator(".evidence a").click()
-    assert page.locator("mark").all_inner_texts() == ["双栏"]
+    sync_api.expect(page.locator("mark")).to_have_text(["双栏"])
     page.go_back()
     page.get_by_label("Priority").select_option("P1")
     page.get_by_role("button", name="Set").click()
-    assert "Priority set." in page.locator("main").inner_text()
+    sync_api.expect(page.locator("main")).to_contain_text("Priority set.")
 
     # Edit the rules: nothing is saved before its consequence was shown.
     before = project.rules.read_text(encoding="utf-8")

@@ -491,7 +491,16 @@ def test_an_older_store_is_brought_up_to_date_by_a_round_with_a_copy_beside_it(w
     tasks = worked.tasks()
     version = in_store(worked, "PRAGMA user_version")
     proven = ("messages", "revisions", "commits", "outbox", "requests")
-    newer = [f"ALTER TABLE {table} DROP COLUMN proof" for table in proven]
+    newer = [
+        "DROP TABLE task_counts",
+        "DROP INDEX tasks_places",
+        "DROP INDEX conversations_id",
+        "DROP TRIGGER messages_changed",
+        "DROP TABLE changed",
+        "DROP INDEX segments_predecessor",
+        "ALTER TABLE segments DROP COLUMN predecessor",
+    ]
+    newer += [f"ALTER TABLE {table} DROP COLUMN proof" for table in proven]
     newer += [
         "ALTER TABLE messages ADD COLUMN raw BLOB",
         "UPDATE messages SET raw = l.raw FROM lines l WHERE l.message = messages.message",
